@@ -67,14 +67,16 @@ agent::agent(loop::runtime& runtime, base::unique_fd in, base::unique_fd out)
           runtime.output(), std::move(in), std::move(out),
           connection::settings{side::agent, random_number(), largest_message, lease_of_agent})) {}
 
-std::future<agent::ending> agent::begin(base::unique_fd end_signals) {
+agent::ending agent::live(base::unique_fd end_signals) {
     end_signals_ = std::move(end_signals);
     runtime_.output().post([self = shared_from_this()] {
         self->watch_end_signals();
         self->link_->begin(self);
         self->link_->send({frame_kind::hello}, write_message(hello_of_this_process()));
     });
-    return over_.get_future();
+    std::unique_lock lock(mutex_);
+    is_over_.wait(lock, [this] { return how_.has_value(); });
+    return *how_;
 }
 
 void agent::watch_end_signals() {
@@ -87,7 +89,7 @@ void agent::told_to_end() {
     unsigned char signo = 0;
     if (::read(end_signals_.get(), &signo, sizeof signo) != sizeof signo)
         return watch_end_signals();
-    if (is_over_)
+    if (how_)
         return;
     link_->send({frame_kind::told_to_end}, write_message(end_order{signo}));
     over({true, {}});
@@ -112,7 +114,7 @@ void agent::say_bye_when_told() {
 }
 
 void agent::heard(message what) {
-    if (!is_welcome_ && is_over_)
+    if (!is_welcome_ && how_)
         return;  // it was told to end before: it begins nothing
     if (!is_welcome_)
         return what.name.kind == frame_kind::welcome ? welcomed(what.body) : refuse(breach::first);
@@ -130,7 +132,7 @@ void agent::heard(message what) {
 void agent::start(std::uint32_t number, std::vector<std::byte> plan) {
     if (groups_.contains(number))
         return refuse(breach::order);
-    if (is_over_) {
+    if (how_) {
         const detail::start_failure why{std::make_error_code(std::errc::operation_canceled),
                                         "its agent ends", -1, "plan"};
         return link_->send({frame_kind::not_started, number}, write_message(why));
@@ -221,11 +223,15 @@ void agent::ended(const connection_end& how) {
 
 /// The groups that live are stopped by exit()'s ladder, those that are being made here.
 void agent::over(ending how) {
-    if (std::exchange(is_over_, true))
+    if (how_)
         return;
     for (const auto& [number, group] : groups_)
         runtime_.loop().post([group] { group->stop(unlimited_spans); });
-    over_.set_value(std::move(how));
+    {
+        const std::lock_guard lock(mutex_);
+        how_ = std::move(how);
+    }
+    is_over_.notify_one();
 }
 
 /// Nothing more can be said.

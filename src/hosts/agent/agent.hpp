@@ -8,11 +8,14 @@
 #include "hosts/values/messages.hpp"
 #include "loop/runtime/runtime.hpp"
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -36,10 +39,11 @@ public:
 
     agent(loop::runtime& runtime, base::unique_fd in, base::unique_fd out);
 
-    /// Says hello. Until the origin has answered, its lease lasts as long as lease_rules say, 10 s:
-    /// the answer brings the origin's host_timeout. Safe from any thread.
+    /// Says hello, and blocks until it is over. Until the origin has answered, its lease lasts as
+    /// long as lease_rules say, 10 s: the answer brings the origin's host_timeout. Safe from any
+    /// thread.
     /// @param end_signals  their numbers come out of it, see catch_end_signals()
-    std::future<ending> begin(base::unique_fd end_signals);
+    ending live(base::unique_fd end_signals);
     /// Says bye: all groups have ended. Blocks until that is written, or can't be.
     void say_bye();
 
@@ -60,9 +64,11 @@ private:
     std::shared_ptr<connection> link_;
     base::patient_map<std::uint32_t, std::shared_ptr<agent_group>> groups_;  // not yet forgotten
     base::unique_fd end_signals_;
-    std::promise<ending> over_;
+    std::mutex mutex_;  // for the next two
+    // Not a future: of a thread that waits for one, ThreadSanitizer delays the signals.
+    std::condition_variable is_over_;
+    std::optional<ending> how_;  // empty: it is not over
     std::promise<void> closed_;
-    bool is_over_ = false;
     bool is_closed_ = false;
     bool is_welcome_ = false;
     bool is_bye_due_ = false;

@@ -83,7 +83,7 @@ void live() {
     auto end_signals = catch_end_signals();
     auto& runtime = start_runtime();
     const auto self = std::make_shared<agent>(runtime, std::move(in), std::move(out));
-    const auto how = self->begin(std::move(end_signals)).get();
+    const auto how = self->live(std::move(end_signals));
     runtime.stop_all_and_wait(longest_ladder);
     if (!how.says_bye)
         end_with(how.why);
