@@ -13,7 +13,9 @@
 #include <string>
 #include <vector>
 
+#include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace far_loss_test {
 
@@ -30,6 +32,17 @@ asio::awaitable<cohort::hosts> hosts_that_beat() {
 }
 
 bool lives(pid_t pid) { return all_processes().contains(pid); }
+
+/// Starts a program that no group of this process has.
+pid_t start_program(std::vector<std::string> words) {
+    std::vector<char*> argv;
+    for (auto& word : words)
+        argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_t started = 0;
+    REQUIRE(::posix_spawn(&started, argv[0], nullptr, nullptr, argv.data(), environ) == 0);
+    return started;
+}
 
 /// Checks that the workers of beta, which are 2 and 3, were lost and that the others were stopped.
 void check_beta_lost(const cohort::host_lost& error) {
@@ -134,23 +147,10 @@ GROUP_TEST("far loss: an agent that is told to end is the host's failure, not it
 GROUP_TEST("far loss: the origin is killed, and its workers get their ladder") {
     const scratch_directory files;
     ready_by_path ready(executor);
-    const pid_t origin = ::fork();
-    if (origin == 0) {
-        try {
-            run_coroutine([](std::string path, std::string stopped) -> asio::awaitable<void> {
-                const auto machines = co_await hosts_that_beat();
-                auto group = co_await cohort::spawn(
-                    cohort::command("sh", "-c",
-                                    "trap 'echo > '$1'.$RANK; exit' TERM; echo -n r > $0; "
-                                    "while :; do sleep 1000 & wait; done",
-                                    path, stopped),
-                    cohort::options(4).on(machines).grace_period(10s));
-                co_await group.join();
-            }(ready.path(), files.file("stopped")));
-        } catch (...) {
-        }
-        ::_exit(1);
-    }
+    const auto script = "trap 'echo > " + files.file("stopped") +
+                        ".$RANK; exit' TERM; echo -n r > $0; while :; do sleep 1000 & wait; done";
+    const pid_t origin =
+        start_program({COHORT_PROGRAM_HOSTS_ORIGIN, "sh", "-c", script, ready.path()});
     co_await ready.wait(4);
     const auto before = descendants_of(origin, all_processes());
     CHECK(before.size() >= 6);
