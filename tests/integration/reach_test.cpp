@@ -100,7 +100,8 @@ GROUP_TEST("reach: an agent that is told to end twice, or while it leaves, ends 
 }
 
 GROUP_TEST("reach: what is no agent is told with host, stage and last words") {
-    const auto missing = co_await error_of(nearby_hosts().hosts("alpha").program("/nowhere/program"));
+    const auto missing =
+        co_await error_of(nearby_hosts().hosts("alpha").program("/nowhere/program"));
     CHECK(missing.host() == "alpha");
     CHECK(missing.stage() == "launcher");
     CHECK(missing.last_words().find("/nowhere/program") != std::string::npos);
@@ -131,8 +132,8 @@ GROUP_TEST("reach: what a profile prints before the hello is skipped") {
 }
 
 GROUP_TEST("reach: agents get a large environment, but none that no program could have") {
-    auto machines =
-        co_await cohort::reach(nearby_hosts().hosts("alpha").env("LARGE", std::string(200'000, 'x')));
+    auto machines = co_await cohort::reach(
+        nearby_hosts().hosts("alpha").env("LARGE", std::string(200'000, 'x')));
     CHECK(machines.alive().size() == 1);
     co_await machines.leave();
     auto too_large = nearby_hosts().hosts("alpha").env("LARGE", std::string(9 << 20, 'x'));
@@ -147,7 +148,8 @@ GROUP_TEST("reach: a child of the launcher's that holds the link delays nothing"
 }
 
 GROUP_TEST("reach: another program is refused") {
-    const auto other = co_await error_of(nearby_hosts().hosts("alpha").program(COHORT_PROGRAM_POOL_HOST));
+    const auto other =
+        co_await error_of(nearby_hosts().hosts("alpha").program(COHORT_PROGRAM_POOL_HOST));
     CHECK(other.stage() == "program");
     CHECK(other.code() == std::errc::executable_format_error);
 }
