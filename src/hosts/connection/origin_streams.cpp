@@ -17,7 +17,9 @@ std::size_t place_of(int index, stream from) noexcept {
 
 int index_of(std::size_t place) noexcept { return static_cast<int>(place / 2); }
 
-stream which_stream(std::size_t place) noexcept { return place % 2 == 0 ? stream::out : stream::err; }
+stream which_stream(std::size_t place) noexcept {
+    return place % 2 == 0 ? stream::out : stream::err;
+}
 
 }  // namespace
 
