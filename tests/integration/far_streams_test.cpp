@@ -8,7 +8,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <iostream>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +29,12 @@ asio::awaitable<cohort::hosts> two_hosts() {
 }
 
 cohort::command shell(std::string script) { return cohort::command("sh", "-c", std::move(script)); }
+
+void third_raises(int index) {
+    std::cout << "of " << index << std::endl;
+    if (index == 3)
+        throw std::runtime_error("no shard 3");
+}
 
 /// All lines until the last stream ends: "beta 1 out text".
 asio::awaitable<words> lines_of(cohort::group& group) {
@@ -89,6 +98,29 @@ GROUP_TEST("far streams: files and logs are written at the host") {
     CHECK(report.success());
     CHECK(read_file(files.file("alpha.0")) == "0\n");
     CHECK(read_file(files.file("beta.1")) == "1\n");
+}
+
+GROUP_TEST("far streams: logs of all hosts have one run, and its report is the whole group's") {
+    const auto machines = co_await two_hosts();
+    const scratch_directory files;
+    const auto how = cohort::options(4)
+                         .on(machines)
+                         .on_failure(cohort::on_failure::keep_going)
+                         .logs(cohort::logs(files.path()).run_id("run"));
+    auto group = co_await cohort::spawn(cohort::function<third_raises>(), how);
+    const auto report = co_await group.wait();
+    const auto run = files.file("run");
+    CHECK(group.log_directory() == run + "/attempt_0");
+    for (const auto* const index : {"0", "1", "2", "3"})
+        CHECK(read_file(run + "/attempt_0/" + index + "/stdout.log") ==
+              std::string("of ") + index + "\n");
+    CHECK(read_file(run + "/attempt_0/3/error.json").find("no shard 3") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(run + "/attempt_0/1/error.json"));
+    CHECK(read_file(run + "/report.json") == cohort::to_json(report) + "\n");
+    const auto again = co_await failure_of<cohort::spawn_error>(
+        cohort::spawn(cohort::function<third_raises>(), how));
+    CHECK(again.code() == std::errc::file_exists);
+    CHECK(read_file(run + "/attempt_0/3/stdout.log") == "of 3\n");
 }
 
 GROUP_TEST("far streams: all of many lines arrive where the streams block") {

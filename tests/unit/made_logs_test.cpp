@@ -99,7 +99,7 @@ TEST_CASE("made logs: a directory that was removed is not made again") {
     REQUIRE_FALSE(logs.make(nullptr, attempt));
     std::error_code error;
     CHECK(logs.open(0, 0, "error.json", error));
-    logs.remove(1);
+    logs.remove(0, 1);
     CHECK_FALSE(fs::exists(attempt));
     CHECK_FALSE(logs.open(0, 0, "error.json", error));
     CHECK(error == std::errc::no_such_file_or_directory);
@@ -107,9 +107,41 @@ TEST_CASE("made logs: a directory that was removed is not made again") {
 
     output::log_directory next;  // of the same path
     REQUIRE_FALSE(next.make(nullptr, attempt));
-    logs.remove(1);
+    logs.remove(0, 1);
     CHECK(fs::exists(attempt));
     CHECK(next.make(nullptr, attempt) == std::errc::file_exists);
+}
+
+TEST_CASE("made logs: hosts that share a directory make it together, and a second run fails") {
+    const scratch_directory directory;
+    const auto attempt = directory.file("run/attempt_0");
+    output::log_directory alpha;
+    REQUIRE_FALSE(alpha.make(nullptr, attempt, {{0, 2}}));
+    output::log_directory beta;
+    REQUIRE_FALSE(beta.make(nullptr, attempt, {{2, 2}}));
+    std::error_code error;
+    CHECK(beta.open(0, 3, "error.json", error));
+    for (const auto& [first, count] : {std::pair(0, 1), {2, 5}, {1, 3}}) {
+        output::log_directory next;
+        CHECK(next.make(nullptr, attempt, {{first, count}}) == std::errc::file_exists);
+        next.remove(first, static_cast<std::size_t>(count));
+    }
+    CHECK(fs::exists(attempt + "/3/error.json"));
+    CHECK_FALSE(fs::exists(attempt + "/1"));
+    alpha.remove(0, 2);
+    CHECK(fs::exists(attempt + "/2"));
+    beta.remove(2, 2);
+    CHECK_FALSE(fs::exists(attempt));
+}
+
+TEST_CASE("made logs: what stands beside a directory of hosts makes the one above it") {
+    const scratch_directory directory;
+    output::log_directory logs;
+    logs.expect(directory.file("logs/run/attempt_0"));
+    std::error_code error;
+    CHECK(logs.open_beside("report.json", error));
+    CHECK(fs::exists(directory.file("logs/run/report.json")));
+    CHECK_FALSE(fs::exists(directory.file("logs/run/attempt_0")));
 }
 
 }  // namespace made_logs_test

@@ -102,8 +102,7 @@ void worker_source::settle_streams() {
     const auto base = names_.directory /
                       std::filesystem::path(plan_.settings.where.working_directory.value_or(""));
     const auto log_directory =
-        logs ? escaped((base / logs->directory).string()) + "/" +
-                   (logs->run_id.empty() ? "{group}_" + names_.random : escaped(logs->run_id)) +
+        logs ? escaped((base / logs->directory / output::run_id_of(*logs, names_)).string()) +
                    "/attempt_0"
              : std::string();
     for (int slot = 0; slot < size(); ++slot) {

@@ -19,8 +19,10 @@ constexpr auto longest_symbolizing = std::chrono::seconds(10);
 /// Stands for an end whose outcome was published.
 constexpr int taken = -1;
 
-outcomes::report report_of(const group_settings& settings) noexcept {
-    return settings.logs ? outcomes::report::wanted : outcomes::report::not_wanted;
+/// Of a group on hosts the whole one writes it.
+outcomes::report report_of(const group_settings& settings,
+                           const output::group_routes& routes) noexcept {
+    return settings.logs && !routes.part ? outcomes::report::wanted : outcomes::report::not_wanted;
 }
 
 /// Of a worker without an outcome: it has not failed.
@@ -36,17 +38,18 @@ outcome_publisher::outcome_publisher(services& of, std::shared_ptr<const group_s
                                      std::shared_ptr<output::group_streams> streams,
                                      const machine& life, snapshot& shown)
     : runtime_(of.runtime()), settings_(std::move(settings)), names_(of.names()), life_(life),
-      shown_(shown), writes_logs_(settings_->logs.has_value()),
-      outcomes_(settings_->nprocs, report_of(*settings_)),
+      shown_(shown), outcomes_(settings_->nprocs, report_of(*settings_, streams->routes())),
       verdicts_(static_cast<std::size_t>(settings_->nprocs), not_started()),
       published_(verdicts_.size()), waiters_(runtime_, runtime_.loop()) {
     if (settings_->logs)
         logs_.emplace(runtime_, std::move(streams), settings_->flush_timeout);
 }
 
-void outcome_publisher::begin(std::weak_ptr<const void> group, base::callback<void()> changed) {
+void outcome_publisher::begin(std::weak_ptr<const void> group, base::callback<void()> changed,
+                              std::vector<std::string> hosts) {
     group_ = std::move(group);
     changed_ = std::move(changed);
+    hosts_ = std::move(hosts);
 }
 
 void outcome_publisher::add(int end) {
@@ -146,7 +149,7 @@ void outcome_publisher::set_symbols(int end, std::shared_ptr<const outcome> work
 void outcome_publisher::note_part(int end, part p) {
     if (p == part::record) {
         const auto& left = *of(end)->left;
-        if (writes_logs_ && left.error && !left.success())
+        if (logs_ && logs_->takes_errors() && left.error && !left.success())
             outcomes_.wants_log(end);
     }
     if (outcomes_.note_part(end, p))
@@ -224,7 +227,10 @@ std::shared_ptr<group_end> outcome_publisher::end_of(
     std::erase(workers, nullptr);
     auto end = loop::make_freed_aside<group_end>(std::move(workers));
     end->stopped = life_.stop_was_asked();
-    base::patiently([&] { end->name = settings_->name; });
+    base::patiently([&] {
+        end->name = settings_->name;
+        end->hosts = hosts_;
+    });
     end->time_limit = settings_->time_limit;
     if (life_.timed_out())
         end->reached_limit = settings_->time_limit;
@@ -246,7 +252,8 @@ int outcome_publisher::first_of_failures() const {
 }
 
 void outcome_publisher::forget_logs() noexcept {
-    writes_logs_ = false;
+    if (logs_)
+        logs_->refuse_errors();
     outcomes_.forget_report();
 }
 

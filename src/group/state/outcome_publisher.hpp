@@ -17,6 +17,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace cohort::groups {
@@ -33,7 +34,9 @@ public:
     /// Before all other calls.
     /// @param group    kept by what goes on on other threads
     /// @param changed  called when an outcome was published, or has got its last part
-    void begin(std::weak_ptr<const void> group, base::callback<void()> changed);
+    /// @param hosts    on which the group runs; empty: this machine
+    void begin(std::weak_ptr<const void> group, base::callback<void()> changed,
+               std::vector<std::string> hosts = {});
 
     /// A number for the end of an attempt.
     int new_end() noexcept { return ends_++; }
@@ -90,8 +93,8 @@ private:
     snapshot& shown_;
     std::weak_ptr<const void> group_;
     base::callback<void()> changed_;
+    std::vector<std::string> hosts_;
     std::optional<log_files> logs_;  // with options::logs()
-    bool writes_logs_;
     outcomes outcomes_;
     struct unpublished {
         shared_worker worker;

@@ -46,18 +46,20 @@ std::string write_file(const std::string& path, const auto& open,
 }  // namespace
 
 std::string log_files::run_directory() const {
-    const auto& first_attempt = streams_->routes().log_directory;
+    const auto& routes = streams_->routes();
+    const auto& first_attempt =
+        routes.log_directory.empty() ? routes.path_of_logs : routes.log_directory;
     return first_attempt.substr(0, first_attempt.rfind('/'));
 }
 
 void log_files::write_error(std::shared_ptr<const outcome> worker, listener then) {
     const int number = worker->attempt;
+    const int index = streams_->routes().index_in_whole(worker->index);
     write(
         base::patiently([&] {
-            return fmt::format("{}/attempt_{}/{}/error.json", run_directory(), number,
-                               worker->index);
+            return fmt::format("{}/attempt_{}/{}/error.json", run_directory(), number, index);
         }),
-        [logs = streams_->logs(), number, index = worker->index](std::error_code& error) {
+        [logs = streams_->logs(), number, index](std::error_code& error) {
             return logs->open(number, index, "error.json", error);
         },
         [worker] { return protocol::write_error(*worker->error); }, std::move(then));
@@ -75,8 +77,9 @@ void log_files::write_report(base::callback<const report&()> group, listener the
 void log_files::remove(listener then) {
     run(
         {}, std::max<duration>(timeout_, shortest_removal),
-        [logs = streams_->logs(), workers = streams_->routes().workers.size()] {
-            return logs->remove(workers), std::string();
+        [logs = streams_->logs(), first = streams_->routes().index_in_whole(0),
+         workers = streams_->routes().workers.size()] {
+            return logs->remove(first, workers), std::string();
         },
         std::move(then));
 }

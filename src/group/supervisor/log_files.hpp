@@ -27,8 +27,13 @@ public:
 
     log_files(loop::runtime& runtime, std::shared_ptr<output::group_streams> streams,
               duration timeout)
-        : runtime_(runtime), streams_(std::move(streams)), timeout_(timeout) {}
+        : runtime_(runtime), streams_(std::move(streams)), timeout_(timeout),
+          takes_errors_(!streams_->routes().log_directory.empty()) {}
 
+    /// Whether write_error() may be called: hosts write the errors of their workers themselves.
+    bool takes_errors() const noexcept { return takes_errors_; }
+    /// The directory will be removed.
+    void refuse_errors() noexcept { takes_errors_ = false; }
     void write_error(std::shared_ptr<const outcome> worker, listener then);
     /// @param group  makes the report; called by the thread that writes
     void write_report(base::callback<const report&()> group, listener then);
@@ -46,6 +51,7 @@ private:
     loop::runtime& runtime_;
     std::shared_ptr<output::group_streams> streams_;
     duration timeout_;
+    bool takes_errors_;
 };
 
 }  // namespace cohort::groups

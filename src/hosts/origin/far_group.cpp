@@ -32,6 +32,7 @@ std::shared_ptr<const detail::group_settings> settings_of(const detail::group_se
     settings.time_limit = whole.time_limit;
     settings.daemon = whole.daemon;
     settings.flush_timeout = whole.flush_timeout;
+    settings.logs = whole.logs;
     return std::make_shared<const detail::group_settings>(std::move(settings));
 }
 
@@ -69,7 +70,8 @@ void far_group::begin(detail::receiver to, groups::start_completes when) {
     start_.to = std::move(to);
     start_.completes = when;
     lifecycle_.begin(life_.self, [this](action a) { perform(a); });
-    outcomes_.begin(life_.self, [this] { go_on_ending(); });
+    outcomes_.begin(
+        life_.self, [this] { go_on_ending(); }, std::move(how_.hosts));
     runtime_.add(*this);
     start_.unanswered = life_.open_parts = static_cast<int>(parts_.size());
     const auto plan = std::move(how_.plan);
@@ -301,7 +303,6 @@ void far_group::go_on_ending() {
 
 void far_group::publish_end() {
     const auto end = outcomes_.end();
-    end->hosts = std::move(how_.hosts);
     base::patiently([&] { end->keep_last_words(); });
     streams_->group_ended();
     snapshot_.close(end);

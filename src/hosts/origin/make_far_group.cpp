@@ -106,14 +106,18 @@ void leave_decisions(detail::group_settings& of_part) {
     of_part.time_limit = std::nullopt;
 }
 
-/// Of what comes over the links.
-std::shared_ptr<output::group_streams> make_streams(loop::runtime& runtime,
-                                                    const detail::spawn_plan& plan,
-                                                    const std::vector<used_host>& hosts) {
+output::route_names names_of(const detail::spawn_plan& plan, const std::vector<used_host>& hosts) {
     auto names = output::names_for(plan.settings.name);
     for (const auto& host : hosts)
         names.hosts.insert(names.hosts.end(), static_cast<std::size_t>(host.part.workers.count),
                            std::make_shared<const std::string>(host.name));
+    return names;
+}
+
+/// Of what comes over the links.
+std::shared_ptr<output::group_streams> prepare_streams(loop::runtime& runtime,
+                                                       const detail::spawn_plan& plan,
+                                                       const output::route_names& names) {
     auto streams = detail::make_streams(runtime, plan, names, output::routes_of::origin);
     output::base_directories bases(-1);  // no file is opened here
     if (const auto failed = streams->prepare(bases))
@@ -160,7 +164,10 @@ detail::group_ref make_far_group(const detail::hosts_ref& hosts, const std::vect
     for (const auto& host : used)
         how.hosts.push_back(host.name);
     how.host_timeout = hosts->host_timeout();
-    auto streams = make_streams(services.runtime(), plan, used);
+    const auto names = names_of(plan, used);
+    if (auto& logs = plan.settings.logs)
+        logs->run_id = output::run_id_of(*logs, names);  // one for all hosts
+    auto streams = prepare_streams(services.runtime(), plan, names);
     how.whole = plan.settings;
     leave_decisions(plan.settings);
     how.plan = std::make_shared<const detail::spawn_plan>(std::move(plan));

@@ -33,4 +33,8 @@ route_names names_for(std::string group) {
             std::filesystem::current_path(error).string()};
 }
 
+std::string run_id_of(const detail::log_settings& logs, const route_names& names) {
+    return logs.run_id.empty() ? names.group + "_" + names.random : logs.run_id;
+}
+
 }  // namespace cohort::output

@@ -10,4 +10,7 @@ namespace cohort::output {
 /// What patterns name in this process: this host, and eight new random letters.
 route_names names_for(std::string group);
 
+/// The name of a run of options::logs().
+std::string run_id_of(const detail::log_settings& logs, const route_names& names);
+
 }  // namespace cohort::output

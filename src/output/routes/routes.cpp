@@ -2,6 +2,7 @@
 #include "output/routes/routes.hpp"
 
 #include "output/routes/asked_streams.hpp"
+#include "output/routes/names.hpp"
 #include "output/routes/pattern.hpp"
 #include "protocol/order/worker_plan.hpp"
 
@@ -88,6 +89,7 @@ private:
 group_routes router::make() {
     const auto size = static_cast<std::size_t>(plan_.settings.nprocs);
     made_.workers.resize(size);
+    made_.part = plan_.part;
     for (int index = 0; index < plan_.settings.nprocs; ++index) {
         const auto& where = *workers_.of(index).where;
         asked_.push_back(asked_of(where));
@@ -112,16 +114,17 @@ group_routes router::make() {
 }
 
 void router::ask_for_logs() {
-    if (!plan_.settings.logs || plan_.settings.nprocs == 0 || machine_ == routes_of::origin)
+    if (!plan_.settings.logs || plan_.settings.nprocs == 0)
         return;
     const auto& logs = *plan_.settings.logs;
-    const auto run_id = logs.run_id.empty()
-                            ? output::expand("{group}", values_of(0)) + "_" + names_.random
-                            : logs.run_id;
-    made_.log_directory = fmt::format("{}/{}/attempt_0", logs.directory, run_id);
+    const auto run_id = run_id_of(logs, names_);
+    const auto directory = fmt::format("{}/{}/attempt_0", logs.directory, run_id);
     made_.base_of_logs = plan_.settings.where.working_directory.value_or("");
     const auto absolute = names_.directory / std::filesystem::path(made_.base_of_logs);
-    made_.path_of_logs = absolute / made_.log_directory;
+    made_.path_of_logs = absolute / directory;
+    if (machine_ == routes_of::origin)
+        return;  // the hosts make it
+    made_.log_directory = directory;
     // The workers' files stand in one tree, even if commands have working directories of their own.
     const auto attempt = fmt::format("{}/{}/", logs.directory, run_id) +
                          output::expand("attempt_{attempt}", values_of(0));
@@ -130,7 +133,7 @@ void router::ask_for_logs() {
             add_log(asked_[index], number,
                     directories_[index] == made_.base_of_logs ? attempt
                                                               : (absolute / attempt).string(),
-                    static_cast<int>(index));
+                    plan_.told_to(static_cast<int>(index)).index);
 }
 
 /// Names a file. Two names of one file by way of links are not seen as the same, and ".." stays,

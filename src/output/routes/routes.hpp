@@ -89,8 +89,12 @@ struct group_routes {
     std::size_t buffer_while_read = 0;  // the same while somebody reads; 0: no other
     std::string log_directory;          // of options::logs(); empty: none
     std::string base_of_logs;           // working directory to which log_directory is relative
-    std::string path_of_logs;  // log_directory, absolute if the caller's directory is known
+    std::string path_of_logs;  // log_directory, absolute if the caller's directory is known. Of a
+                               // group on hosts, which make it: where it would be here
+    std::optional<detail::numbering> part;  // see spawn_plan
 
+    /// The index in the whole group of worker `index`.
+    int index_in_whole(int index) const noexcept { return part ? part->index + index : index; }
     /// How many descriptors the group's files, and the pipes of the first workers, take in this
     /// process.
     std::uint64_t descriptors(int first_workers) const noexcept;

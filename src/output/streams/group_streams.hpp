@@ -128,7 +128,7 @@ public:
     /// Cancels await_lines() or write(); does nothing for any other operation.
     void cancel(detail::operation_id id);
     /// Removes what prepare() has made of options::logs(), for a start that failed. May block.
-    void remove_logs() const { logs_->remove(workers_.size()); }
+    void remove_logs() const { logs_->remove(routes_.index_in_whole(0), workers_.size()); }
     /// Whether a worker's stderr goes where its stdout goes.
     bool merges(int index) const noexcept {
         return routes_.workers[static_cast<std::size_t>(index)].err.what ==

@@ -121,10 +121,15 @@ void group_streams::worker_not_started(int index, base::callback<void()> then) {
 
 std::optional<start_failure> group_streams::make_log_directory(base_directories& bases) {
     const auto& path = routes_.log_directory;
-    if (path.empty())
+    if (path.empty()) {
+        logs_->expect(routes_.path_of_logs);
         return std::nullopt;
+    }
+    std::optional<log_directory::workers_of_host> of_host;
+    if (routes_.part)
+        of_host = {routes_.part->index, static_cast<int>(routes_.workers.size())};
     const auto& from = bases.of(routes_.base_of_logs, path);
-    if (const auto error = from.error ? from.error : logs_->make(from.directory, path))
+    if (const auto error = from.error ? from.error : logs_->make(from.directory, path, of_host))
         return failure(error, fmt::format("mkdir(\"{}\")", path), -1, start::stage::logs);
     return std::nullopt;
 }

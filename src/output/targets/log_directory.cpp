@@ -7,8 +7,12 @@
 #include "output/targets/files.hpp"
 
 #include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <string_view>
 #include <utility>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,19 +40,57 @@ base::unique_fd open_directory(int from, const std::string& name, std::error_cod
 
 }  // namespace
 
-std::error_code log_directory::make(std::shared_ptr<base::unique_fd> base, std::string path) {
+std::error_code log_directory::make(std::shared_ptr<base::unique_fd> base, std::string path,
+                                    std::optional<workers_of_host> of_host) {
     const int from = number_of(base.get());
     if (const auto error = make_directories(from, path))
         return error;
-    if (::mkdirat(from, path.c_str(), 0777) != 0)
+    if (::mkdirat(from, path.c_str(), 0777) != 0 && (errno != EEXIST || !of_host))
         return base::last_error();
     std::error_code error;
     made_ = open_directory(from, path, error);
-    if (error)
-        ::unlinkat(from, path.c_str(), AT_REMOVEDIR);
+    if (!error && of_host)
+        error = claim(*of_host);
+    if (error) {
+        made_.reset();  // so that remove() takes nothing that is another run's
+        ::unlinkat(from, path.c_str(), AT_REMOVEDIR);  // if nothing is in it
+    }
     base_ = std::move(base);
     path_ = std::move(path);
     return error;
+}
+
+/// Makes the directory of the first of them, so that of two runs with one name one fails.
+std::error_code log_directory::claim(const workers_of_host& workers) const {
+    const auto first = std::to_string(workers.first);
+    if (::mkdirat(made_.get(), first.c_str(), 0777) != 0)
+        return base::last_error();
+    std::error_code error;
+    if (has_another(workers, error))  // of an earlier run, divided otherwise among its hosts
+        error = std::make_error_code(std::errc::file_exists);
+    if (error)
+        ::unlinkat(made_.get(), first.c_str(), AT_REMOVEDIR);
+    return error;
+}
+
+/// Whether one of them but the first has a directory.
+bool log_directory::has_another(const workers_of_host& workers, std::error_code& error) const {
+    base::unique_fd own(::openat(made_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const std::unique_ptr<DIR, int (*)(DIR*)> all(own ? ::fdopendir(own.get()) : nullptr,
+                                                  &::closedir);
+    if (!all) {
+        error = base::last_error();
+        return false;
+    }
+    (void)own.release();
+    while (const dirent* const each = ::readdir(all.get())) {
+        const std::string_view name = each->d_name;
+        int index = -1;
+        std::from_chars(name.data(), name.data() + name.size(), index);
+        if (index > workers.first && index - workers.first < workers.count)
+            return true;
+    }
+    return false;
 }
 
 base::unique_fd log_directory::open(int attempt, int index, const char* name,
@@ -72,15 +114,19 @@ base::unique_fd log_directory::open(int attempt, int index, const char* name,
 }
 
 base::unique_fd log_directory::open_beside(const char* name, std::error_code& error) const {
-    return open_anew(made_.get(), std::string("../") + name, error);
+    if (made_)
+        return open_anew(made_.get(), std::string("../") + name, error);
+    error = make_directories(AT_FDCWD, path_);
+    const auto run = std::filesystem::path(path_).parent_path();
+    return error ? base::unique_fd() : open_anew(AT_FDCWD, run / name, error);
 }
 
-void log_directory::remove(std::size_t workers) const {
+void log_directory::remove(int first, std::size_t workers) const {
     if (!made_)
         return;
     std::error_code ignored;
     for (std::size_t index = 0; index < workers; ++index) {
-        const auto name = std::to_string(index);
+        const auto name = std::to_string(static_cast<std::size_t>(first) + index);
         const auto directory = open_directory(made_.get(), name, ignored);
         if (!directory)
             continue;

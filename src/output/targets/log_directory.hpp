@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace cohort::output {
 
@@ -15,10 +17,20 @@ namespace cohort::output {
 /// attempts stand beside it. Any thread, but for make().
 class log_directory {
 public:
+    struct workers_of_host {
+        int first;  // index
+        int count;
+    };
+
     /// Makes the directory and those above it. Before all other calls, and once.
     /// @param base  of a relative path: a descriptor of a directory. null: AT_FDCWD
+    /// @param of_host  the workers are a part of a group on hosts, which may share the directory:
+    ///                 it may be there already, but not the directories of these workers
     /// @return an error if it is there already, and where no descriptor is left
-    [[nodiscard]] std::error_code make(std::shared_ptr<base::unique_fd> base, std::string path);
+    [[nodiscard]] std::error_code make(std::shared_ptr<base::unique_fd> base, std::string path,
+                                       std::optional<workers_of_host> of_host = {});
+    /// The hosts make it: here is only what stands beside it, if anything. Instead of make().
+    void expect(std::string path) { path_ = std::move(path); }
 
     /// Opens the file `index`/`name` in the directory of this attempt, to write it anew. Never
     /// makes attempt_0 again, and follows no link. May block.
@@ -29,9 +41,13 @@ public:
     /// Removes it with the files that the library makes there, if make() has made it and it still
     /// has its path. For a start that failed: workers that live write on to files that have no name
     /// any more. May block.
-    void remove(std::size_t workers) const;
+    /// @param first  the index of the first worker
+    void remove(int first, std::size_t workers) const;
 
 private:
+    std::error_code claim(const workers_of_host& workers) const;
+    bool has_another(const workers_of_host& workers, std::error_code& error) const;
+
     std::shared_ptr<base::unique_fd> base_;
     std::string path_;
     base::unique_fd made_;  // kept open, so that its inode is not used again
