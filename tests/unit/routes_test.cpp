@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
+#include "output/routes/names.hpp"
 #include "output/routes/routes.hpp"
 
 #include <cohort/command.hpp>
@@ -175,6 +176,10 @@ TEST_CASE("routes: a group of no workers has no logs") {
 TEST_CASE("routes: without a run id the run is named by the group and random letters") {
     CHECK(routes_of(command("true"), options(1).logs(logs("dir"))).log_directory ==
           "dir/group_abcdefgh/attempt_0");
+    cohort::output::route_names names;
+    names.random = "abcdefgh";
+    names.group = "../other/one";
+    CHECK(cohort::output::run_id_of({}, names) == ".._other_one_abcdefgh");
 }
 
 TEST_CASE("routes: workers that may outlive this process can't need it for a stream") {

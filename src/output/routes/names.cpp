@@ -2,6 +2,7 @@
 #include "output/routes/names.hpp"
 
 #include "base/sys/host_name.hpp"
+#include "output/routes/pattern.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -34,7 +35,9 @@ route_names names_for(std::string group) {
 }
 
 std::string run_id_of(const detail::log_settings& logs, const route_names& names) {
-    return logs.run_id.empty() ? names.group + "_" + names.random : logs.run_id;
+    pattern_values values;
+    values.group = names.group;
+    return logs.run_id.empty() ? expand("{group}", values) + "_" + names.random : logs.run_id;
 }
 
 }  // namespace cohort::output
