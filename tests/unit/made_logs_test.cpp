@@ -118,19 +118,19 @@ TEST_CASE("made logs: hosts that share a directory make it together, and a secon
     output::log_directory alpha;
     REQUIRE_FALSE(alpha.make(nullptr, attempt, {{0, 2}}));
     output::log_directory beta;
-    REQUIRE_FALSE(beta.make(nullptr, attempt, {{2, 2}}));
+    REQUIRE_FALSE(beta.make(nullptr, attempt, {{4, 2}}));
     std::error_code error;
-    CHECK(beta.open(0, 3, "error.json", error));
-    for (const auto& [first, count] : {std::pair(0, 1), {2, 5}, {1, 3}}) {
+    CHECK(beta.open(0, 5, "error.json", error));
+    for (const auto& [first, count] : {std::pair(0, 1), {2, 5}, {5, 1}}) {
         output::log_directory next;
         CHECK(next.make(nullptr, attempt, {{first, count}}) == std::errc::file_exists);
         next.remove(first, static_cast<std::size_t>(count));
     }
-    CHECK(fs::exists(attempt + "/3/error.json"));
-    CHECK_FALSE(fs::exists(attempt + "/1"));
+    CHECK(fs::exists(attempt + "/5/error.json"));
+    CHECK_FALSE(fs::exists(attempt + "/2"));
     alpha.remove(0, 2);
-    CHECK(fs::exists(attempt + "/2"));
-    beta.remove(2, 2);
+    CHECK(fs::exists(attempt + "/4"));
+    beta.remove(4, 2);
     CHECK_FALSE(fs::exists(attempt));
 }
 
@@ -141,6 +141,8 @@ TEST_CASE("made logs: what stands beside a directory of hosts makes the one abov
     std::error_code error;
     CHECK(logs.open_beside("report.json", error));
     CHECK(fs::exists(directory.file("logs/run/report.json")));
+    CHECK_FALSE(logs.open_beside("report.json", error));  // of an earlier run
+    CHECK(error == std::errc::file_exists);
     CHECK_FALSE(fs::exists(directory.file("logs/run/attempt_0")));
 }
 

@@ -7,12 +7,9 @@
 #include "output/targets/files.hpp"
 
 #include <cerrno>
-#include <charconv>
 #include <filesystem>
-#include <string_view>
 #include <utility>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -60,37 +57,19 @@ std::error_code log_directory::make(std::shared_ptr<base::unique_fd> base, std::
     return error;
 }
 
-/// Makes the directory of the first of them, so that of two runs with one name one fails.
+/// Makes the directories of all of them, so that of two runs with one name one fails, however they
+/// are divided among hosts.
 std::error_code log_directory::claim(const workers_of_host& workers) const {
-    const auto first = std::to_string(workers.first);
-    if (::mkdirat(made_.get(), first.c_str(), 0777) != 0)
-        return base::last_error();
-    std::error_code error;
-    if (has_another(workers, error))  // of an earlier run, divided otherwise among its hosts
-        error = std::make_error_code(std::errc::file_exists);
-    if (error)
-        ::unlinkat(made_.get(), first.c_str(), AT_REMOVEDIR);
-    return error;
-}
-
-/// Whether one of them but the first has a directory.
-bool log_directory::has_another(const workers_of_host& workers, std::error_code& error) const {
-    base::unique_fd own(::openat(made_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const std::unique_ptr<DIR, int (*)(DIR*)> all(own ? ::fdopendir(own.get()) : nullptr,
-                                                  &::closedir);
-    if (!all) {
-        error = base::last_error();
-        return false;
+    const auto name_of = [&](int number) { return std::to_string(workers.first + number); };
+    for (int made = 0; made < workers.count; ++made) {
+        if (::mkdirat(made_.get(), name_of(made).c_str(), 0777) == 0)
+            continue;
+        const auto error = base::last_error();
+        while (made-- > 0)
+            ::unlinkat(made_.get(), name_of(made).c_str(), AT_REMOVEDIR);
+        return error;
     }
-    (void)own.release();
-    while (const dirent* const each = ::readdir(all.get())) {
-        const std::string_view name = each->d_name;
-        int index = -1;
-        std::from_chars(name.data(), name.data() + name.size(), index);
-        if (index > workers.first && index - workers.first < workers.count)
-            return true;
-    }
-    return false;
+    return {};
 }
 
 base::unique_fd log_directory::open(int attempt, int index, const char* name,
@@ -118,7 +97,7 @@ base::unique_fd log_directory::open_beside(const char* name, std::error_code& er
         return open_anew(made_.get(), std::string("../") + name, error);
     error = make_directories(AT_FDCWD, path_);
     const auto run = std::filesystem::path(path_).parent_path();
-    return error ? base::unique_fd() : open_anew(AT_FDCWD, run / name, error);
+    return error ? base::unique_fd() : open_next(AT_FDCWD, run / name, error);
 }
 
 void log_directory::remove(int first, std::size_t workers) const {

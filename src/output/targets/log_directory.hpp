@@ -35,7 +35,8 @@ public:
     /// Opens the file `index`/`name` in the directory of this attempt, to write it anew. Never
     /// makes attempt_0 again, and follows no link. May block.
     base::unique_fd open(int attempt, int index, const char* name, std::error_code& error) const;
-    /// The same for a file that stands beside the directory.
+    /// The same for a file that stands beside the directory. Instead of make() it was expect()ed:
+    /// EEXIST if the file is there already.
     base::unique_fd open_beside(const char* name, std::error_code& error) const;
 
     /// Removes it with the files that the library makes there, if make() has made it and it still
@@ -46,7 +47,6 @@ public:
 
 private:
     std::error_code claim(const workers_of_host& workers) const;
-    bool has_another(const workers_of_host& workers, std::error_code& error) const;
 
     std::shared_ptr<base::unique_fd> base_;
     std::string path_;
