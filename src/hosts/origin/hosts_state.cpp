@@ -145,6 +145,7 @@ void hosts_state::time_is_up() {
              plan_.names_command->argv.front() + ", which names the hosts, does not end", "",
              "launcher", "");
     const auto why = "it has not said hello within " + base::duration_text(plan_.reach_within);
+    second_try_.stop();
     for (int i = start_.begun; i-- > 0;)
         links_[static_cast<std::size_t>(i)]->give_up(why);
 }
@@ -172,7 +173,7 @@ void hosts_state::not_reached(int host, multihost::unreached why) {
 void hosts_state::try_again(int host, const std::optional<program>& command,
                             const multihost::unreached& why) {
     const auto keep = shared_from_this();
-    if (command && !leave_.has_begun) {
+    if (command && start_.limit && !leave_.has_begun) {
         try {
             auto& link = links_[static_cast<std::size_t>(host)];
             link = link_to(host, *command);
@@ -253,7 +254,8 @@ void hosts_state::group_ended(const group_state& group) {
 /// Their groups are stopped before.
 void hosts_state::let_all_go() {
     leave_.is_wished = true;
-    for (const auto& [key, each] : std::map(groups_.begin(), groups_.end()))
+    const auto groups = base::patiently([&] { return groups_; });
+    for (const auto& [key, each] : groups)
         if (const auto group = each.lock())
             group->stop({});
     if (!groups_.empty() || std::exchange(leave_.has_begun, true))
