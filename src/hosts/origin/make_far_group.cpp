@@ -132,7 +132,11 @@ far_part::settings settings_of(const used_host& host, std::uint32_t group,
     how.part = host.part;
     if (const auto& restarts = plan.settings.restarts)
         how.most_restarts = restarts->within ? std::numeric_limits<int>::max() : restarts->most;
-    how.last_words = plan.settings.flush_timeout;
+    // What is left in the cgroup is killed and removed before the last report.
+    const auto flushed = detail::time_point() + plan.settings.flush_timeout;
+    const auto killed = detail::saturating_add(flushed, plan.settings.kill_timeout);
+    how.last_words =
+        detail::saturating_add(killed, std::chrono::seconds(1)).time_since_epoch();
     how.ends.host = host.name;
     how.ends.result_limit = plan.settings.result_limit;
     how.ends.capture_limit = most_captured(plan);
