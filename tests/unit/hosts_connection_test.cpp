@@ -61,6 +61,10 @@ private:
     std::promise<connection_end> has_ended_;
 };
 
+std::shared_ptr<base::unique_fd> owned(base::unique_fd fd) {
+    return std::make_shared<base::unique_fd>(std::move(fd));
+}
+
 struct one_end {
     std::shared_ptr<ear> hears;
     std::shared_ptr<connection> link;
@@ -86,10 +90,10 @@ struct both {
         origin.hears = std::make_shared<ear>(at_origin);
         agent.hears = std::make_shared<ear>(at_agent);
         origin.link = std::make_shared<connection>(
-            loop, std::move(to_origin.reader), std::move(to_agent.writer),
+            loop, std::move(to_origin.reader), owned(std::move(to_agent.writer)),
             connection::settings{side::origin, std::nullopt, largest, rules});
         agent.link = std::make_shared<connection>(
-            loop, std::move(to_agent.reader), std::move(to_origin.writer),
+            loop, std::move(to_agent.reader), owned(std::move(to_origin.writer)),
             connection::settings{side::agent, link_number, largest, rules});
     }
     /// The agent says hello.
@@ -220,7 +224,7 @@ TEST_CASE("hosts connection: silence ends the lease of both ends") {
         auto nowhere = open_pipe();
         auto held = open_pipe();
         auto deaf = std::make_shared<connection>(
-            loop, std::move(held.reader), std::move(nowhere.writer),
+            loop, std::move(held.reader), owned(std::move(nowhere.writer)),
             connection::settings{side::agent, link_number, largest, quick});
         auto hears = std::make_shared<ear>();
         two.on_loop([&] {
@@ -236,7 +240,7 @@ TEST_CASE("hosts connection: bytes that are no frames end it, with the reason") 
         auto in = open_pipe();
         auto out = open_pipe();
         auto link = std::make_shared<connection>(
-            loop, std::move(in.reader), std::move(out.writer),
+            loop, std::move(in.reader), owned(std::move(out.writer)),
             connection::settings{side::origin, std::nullopt, largest, {}});
         auto hears = std::make_shared<ear>();
         std::promise<void> begun;

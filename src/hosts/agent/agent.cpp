@@ -64,7 +64,7 @@ hello hello_of_this_process() {
 agent::agent(loop::runtime& runtime, base::unique_fd in, base::unique_fd out)
     : runtime_(runtime),
       link_(std::make_shared<connection>(
-          runtime.output(), std::move(in), std::move(out),
+          runtime.output(), std::move(in), std::make_shared<base::unique_fd>(std::move(out)),
           connection::settings{side::agent, random_number(), largest_message, lease_of_agent})) {}
 
 agent::ending agent::live(base::unique_fd end_signals) {

@@ -22,19 +22,19 @@ constexpr auto time_to_read = std::chrono::milliseconds(50);
 
 /// These are small, and mean the same wherever they stand between others.
 bool is_urgent(frame_kind kind) noexcept {
-    return kind == frame_kind::beat || kind == frame_kind::stop || kind == frame_kind::signal ||
-           kind == frame_kind::data_credit || kind == frame_kind::input_credit;
+    return kind == frame_kind::beat || kind == frame_kind::gate || kind == frame_kind::stop ||
+           kind == frame_kind::signal || kind == frame_kind::data_credit ||
+           kind == frame_kind::input_credit;
 }
 
 }  // namespace
 
-connection::connection(loop::engine& loop, base::unique_fd in, base::unique_fd out,
-                       const settings& how)
+connection::connection(loop::engine& loop, base::unique_fd in,
+                       std::shared_ptr<base::unique_fd> out, const settings& how)
     : loop_(loop), ours_(how.ours), session_(how.session.value_or(0)),
       knows_session_(how.session.has_value()), reader_(other(how.ours), how.largest, how.session),
       lease_(how.lease, std::chrono::steady_clock::now()) {
-    out_ = base::make_shared_patiently<output::pipe_writer>(
-        loop_, base::make_shared_patiently<base::unique_fd>(std::move(out)));
+    out_ = base::make_shared_patiently<output::pipe_writer>(loop_, std::move(out));
     in_fd_ = std::move(in);
 }
 
@@ -205,8 +205,9 @@ void connection::look_at_lease() {
         case lease_action::wait:
             return arm();
         case lease_action::send_beat:
-            send({frame_kind::beat},
-                 write_beat(lease_.make_beat(std::chrono::steady_clock::now())));
+            send({frame_kind::beat}, base::patiently([&] {
+                     return write_beat(lease_.make_beat(std::chrono::steady_clock::now()));
+                 }));
             break;
         case lease_action::read:
             timer_ = loop_.timer().at(std::chrono::steady_clock::now() + time_to_read,

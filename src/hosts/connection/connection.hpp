@@ -59,7 +59,8 @@ public:
     };
     /// @param in   what the other end sends is read from it
     /// @param out  what is sent is written to it; non-blocking
-    connection(loop::engine& loop, base::unique_fd in, base::unique_fd out, const settings& how);
+    connection(loop::engine& loop, base::unique_fd in, std::shared_ptr<base::unique_fd> out,
+               const settings& how);
     ~connection() override;
 
     /// Sends the greeting, and begins to read.

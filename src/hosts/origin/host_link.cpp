@@ -38,7 +38,9 @@ host_link::host_link(const origin& from, listener& of, int number, settings how)
         plan_of_launcher(how_.launcher, std::move(to.theirs), std::move(back.theirs)),
         output::route_names(), from.caller);
     link_ = std::make_shared<connection>(
-        runtime_.output(), std::move(back.ours), std::move(to.ours),
+        runtime_.output(), std::move(back.ours),
+        // A copy of this process that held it would keep the agent from seeing that this one ends.
+        loop::uncopied_descriptors::own(runtime_, std::move(to.ours)),
         connection::settings{
             side::origin, std::nullopt, largest_of_agent,
             {.host_timeout = how_.answer.host_timeout, .is_in_step = true}});
@@ -155,7 +157,8 @@ void host_link::greeted(const read_value<hello>& said) {
     if (wrong)
         return fail(wrong->stage, wrong->code, std::move(wrong->text));
     runtime_.output().post([self = shared_from_this()] {
-        self->link_->send({frame_kind::welcome}, write_message(self->how_.answer));
+        self->link_->send({frame_kind::welcome},
+                          base::patiently([&] { return write_message(self->how_.answer); }));
     });
 }
 
@@ -249,7 +252,7 @@ void host_link::tell_lost() {
             loss_->why = launcher_end_.text() + (words.empty() ? "" : ", " + words);
         }
     });
-    listener_.lost(number_, loss_->why);
+    listener_.lost(number_, base::patiently([&] { return loss_->why; }));
     parts_->lose(*loss_);
     if (!is_.launcher_over)  // the agent keeps its promise meanwhile
         after(how_.answer.host_timeout, &host_link::stop);
@@ -275,7 +278,9 @@ void host_link::tell_failure() {
 void host_link::open_part(std::uint32_t group, const std::shared_ptr<part_listener>& part,
                           std::size_t largest) {
     if (is_.told || is_.leaving) {
-        const auto how = loss_.value_or(loss_of({connection_end::kind::left}, host_timeout()));
+        const auto how = base::patiently([&] {
+            return loss_.value_or(loss_of({connection_end::kind::left}, host_timeout()));
+        });
         return runtime_.loop().post([part, how] { part->link_lost(how); });
     }
     parts_->open(group, part, largest);
