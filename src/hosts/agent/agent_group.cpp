@@ -183,7 +183,8 @@ void agent_group::tell_end(std::shared_ptr<const detail::ended_worker> end) {
         return tell_all_sent();
     if (const auto& status = end->left->status;
         status.signaled() && status.signal() == SIGTERM && !end->victim) {
-        runtime_.loop().timer().at(std::chrono::steady_clock::now() + time_of_own_signal,
+        // From its end on: all that end together wait together.
+        runtime_.loop().timer().at(end->left->ended + time_of_own_signal,
                                    [self = shared_from_this(), end] { self->write_end_of(end); });
         return;
     }
