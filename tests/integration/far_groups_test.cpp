@@ -223,6 +223,8 @@ GROUP_TEST("far groups: fewer workers than hosts, and none") {
     auto one = co_await cohort::spawn(cohort::function<place>(), cohort::options(1).on(machines));
     CHECK(co_await one.join(60s));
     CHECK(one.outcomes().at(0).result<words>()[10] == "1");  // GROUP_WORLD_SIZE
+    const auto empty = co_await cohort::run(sleeping(), cohort::options(0).on(machines).name("a"));
+    CHECK(empty.name == "a");
     auto none = co_await cohort::spawn(sleeping(), cohort::options(0).on(machines));
     CHECK(co_await none.join(60s));
 }

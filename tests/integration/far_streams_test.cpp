@@ -123,6 +123,23 @@ GROUP_TEST("far streams: logs of all hosts have one run, and its report is the w
     CHECK(read_file(run + "/attempt_0/3/stdout.log") == "of 3\n");
 }
 
+GROUP_TEST("far streams: a start that fails on one host leaves no logs, and its run id is free") {
+    const auto machines = co_await two_hosts();
+    const scratch_directory files;
+    const auto how =
+        cohort::options(2).on(machines).logs(cohort::logs(files.path()).run_id("run"));
+    const auto missing = [](int index) {
+        return index == 1 ? cohort::command("/nowhere/program") : cohort::command("sleep", "1000");
+    };
+    const auto error = co_await failure_of<cohort::spawn_error>(
+        cohort::spawn(cohort::command_for(missing), how));
+    CHECK(error.stage() == "exec");
+    CHECK_FALSE(std::filesystem::exists(files.file("run/attempt_0")));
+    CHECK_FALSE(std::filesystem::exists(files.file("run/report.json")));
+    CHECK((co_await cohort::run(shell("echo"), how)).success());
+    CHECK(std::filesystem::exists(files.file("run/report.json")));
+}
+
 GROUP_TEST("far streams: all of many lines arrive where the streams block") {
     const auto machines = co_await two_hosts();
     auto group = co_await cohort::spawn(

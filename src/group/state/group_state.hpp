@@ -59,6 +59,8 @@ public:
     }
     virtual void await_next(receiver to, std::optional<time_point> until) = 0;
     virtual void await_usage(receiver to) = 0;
+    /// The start of the whole group that this is a part of has failed: nothing of logs() stays.
+    virtual void forget_logs() = 0;
     virtual void cancel(operation_id id, cancel_mode mode) = 0;
     /// With no step longer than `longest` says.
     virtual void stop(const groups::step_spans& longest) = 0;

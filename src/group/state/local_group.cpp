@@ -312,7 +312,7 @@ void local_group::go_on_ending() {
 
 void local_group::report_end() {
     // The same call, tried again, may have the directory of its logs.
-    if ((start_.has_failed() || start_.is_held()) && !start_.is_abandoned())
+    if (outcomes_.forgets_logs() && !start_.is_abandoned())
         return outcomes_.remove_logs([self = shared_from_this()] { self->publish_end(); });
     publish_end();
 }

@@ -52,6 +52,7 @@ public:
         else
             life_.stop_first = longest;
     }
+    void forget_logs() override { outcomes_.forget_logs(); }
     void signal(int signo) override { workers_.signal(signo); }
     void signal(int index, int signo) override { workers_.signal(index, signo); }
 

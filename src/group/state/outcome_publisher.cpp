@@ -253,7 +253,7 @@ int outcome_publisher::first_of_failures() const {
 
 void outcome_publisher::forget_logs() noexcept {
     if (logs_)
-        logs_->refuse_errors();
+        logs_->forget();
     outcomes_.forget_report();
 }
 

@@ -64,6 +64,7 @@ public:
     std::shared_ptr<detail::group_end> end() const;
     /// The directory of logs() will be removed: writes nothing there from now on.
     void forget_logs() noexcept;
+    bool forgets_logs() const noexcept { return logs_ && logs_->is_forgotten(); }
     /// Removes the directory of logs() because the start has failed, then calls `then`.
     void remove_logs(base::callback<void()> then);
 

@@ -27,13 +27,15 @@ public:
 
     log_files(loop::runtime& runtime, std::shared_ptr<output::group_streams> streams,
               duration timeout)
-        : runtime_(runtime), streams_(std::move(streams)), timeout_(timeout),
-          takes_errors_(!streams_->routes().log_directory.empty()) {}
+        : runtime_(runtime), streams_(std::move(streams)), timeout_(timeout) {}
 
     /// Whether write_error() may be called: hosts write the errors of their workers themselves.
-    bool takes_errors() const noexcept { return takes_errors_; }
+    bool takes_errors() const noexcept {
+        return !is_forgotten_ && !streams_->routes().log_directory.empty();
+    }
     /// The directory will be removed.
-    void refuse_errors() noexcept { takes_errors_ = false; }
+    void forget() noexcept { is_forgotten_ = true; }
+    bool is_forgotten() const noexcept { return is_forgotten_; }
     void write_error(std::shared_ptr<const outcome> worker, listener then);
     /// @param group  makes the report; called by the thread that writes
     void write_report(base::callback<const report&()> group, listener then);
@@ -51,7 +53,7 @@ private:
     loop::runtime& runtime_;
     std::shared_ptr<output::group_streams> streams_;
     duration timeout_;
-    bool takes_errors_;
+    bool is_forgotten_ = false;
 };
 
 }  // namespace cohort::groups

@@ -158,12 +158,13 @@ void agent::heard_of_group(message what) {
     const auto group = found->second;
     switch (what.name.kind) {
     case frame_kind::gate:
-        return;
+        return runtime_.loop().post([group] { group->open_gate(); });
     case frame_kind::stop: {
         const auto spans = read_message<ladder_spans>(what.body);
         if (!spans)
             return refuse(breach::body);
-        return runtime_.loop().post([group, spans = *spans.value] { group->stop(spans); });
+        return runtime_.loop().post(
+            [group, spans = *spans.value] { group->stop_by_origin(spans); });
     }
     case frame_kind::signal: {
         const auto said = read_message<signal_request>(what.body, most_workers);

@@ -39,9 +39,8 @@ public:
 
     agent(loop::runtime& runtime, base::unique_fd in, base::unique_fd out);
 
-    /// Says hello, and blocks until it is over. Until the origin has answered, its lease lasts as
-    /// long as lease_rules say, 10 s: the answer brings the origin's host_timeout. Safe from any
-    /// thread.
+    /// Says hello, and blocks until it is over. Its lease lasts for the origin's host_timeout, and
+    /// until the origin has told that for as long as lease_rules say. Safe from any thread.
     /// @param end_signals  their numbers come out of it, see catch_end_signals()
     ending live(base::unique_fd end_signals);
     /// Says bye: all groups have ended. Blocks until that is written, or can't be.

@@ -114,6 +114,12 @@ void agent_group::fail(const detail::start_failure& why) {
         });
 }
 
+void agent_group::stop_by_origin(const ladder_spans& spans) {
+    if (group_ && !is_open_)
+        group_->forget_logs();
+    stop(spans);
+}
+
 void agent_group::stop(const ladder_spans& spans) {
     if (group_)
         group_->stop({.grace_period = spans.grace_period, .kill_timeout = spans.kill_timeout});

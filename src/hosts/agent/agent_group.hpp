@@ -36,7 +36,12 @@ public:
     /// Starts the workers. Once, before the other calls.
     /// @param plan  what write_plan() has written
     void begin(std::vector<std::byte> plan);
-    /// With steps that are no longer than these.
+    /// All hosts have started their workers.
+    void open_gate() noexcept { is_open_ = true; }
+    /// With steps that are no longer than these. Before open_gate() the start has failed on another
+    /// host.
+    void stop_by_origin(const ladder_spans& spans);
+    /// Because this agent ends.
     void stop(const ladder_spans& spans);
     /// @param index  of the part; empty: all workers
     void signal(std::optional<int> index, int signo);
@@ -83,6 +88,7 @@ private:
     detail::group_ref group_;              // null: it is being made, or could not be
     std::optional<ladder_spans> stopped_;  // before it was made
     bool has_started_ = false;
+    bool is_open_ = false;
     struct {
         std::shared_ptr<agent_streams> streams;  // null: the group is being made, or is closed
         base::patient_deque<message> early;      // before it was made

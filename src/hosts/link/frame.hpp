@@ -38,13 +38,13 @@ enum class frame_kind : std::uint8_t {
     start = 3,          // from the origin: the orders of a group's workers
     started = 4,        // from the agent: all workers of the group have started
     not_started = 5,    // from the agent: they could not be, and none is left; its last report
-    gate = 6,           // from the origin: all hosts have started theirs
+    gate = 6,           // from the origin: all hosts have started theirs; without it a start fails
     ended = 7,          // from the agent: one worker has ended
     reported = 8,       // from the agent: all workers have ended and were told; its last report
     data = 9,           // from the agent: what workers write
     data_credit = 10,   // from the origin: how many more bytes of data may come
     input = 11,         // from the origin: what workers read
-    input_credit = 12,  // from the agent: how many more bytes of input may come
+    input_credit = 12,  // from the agent: the oldest input was taken, or refused
     signal = 13,        // from the origin: to be sent to one worker or all
     stop = 14,          // from the origin: the spans of the ladder
     beat = 15,          // from both: the link is alive

@@ -14,7 +14,7 @@ namespace cohort::multihost {
 enum class part_state {
     reached,   // the host has an agent; nothing was asked of it
     starting,  // the agent starts the workers
-    gated,     // all of them have started, and wait for those of the other hosts
+    gated,     // all of them have started; those of other hosts may not have
     running,   // all hosts have started theirs
     stopping,  // the agent was told to stop them
     reported,  // the agent has made its last report, or was never asked

@@ -141,6 +141,7 @@ void far_group::fail_start(std::exception_ptr why) {
     if (start_.failure)
         return;
     start_.failure = std::move(why);
+    forget_logs();
     stop_parts({duration::zero(), how_.whole.kill_timeout});
 }
 
@@ -148,11 +149,13 @@ void far_group::fail_start(std::exception_ptr why) {
 void far_group::part_has_answered() {
     if (--start_.unanswered > 0)
         return;
+    const bool has_failed = start_.failure || start_.is_held;
+    if (!has_failed)
+        for (const auto& part : parts_)
+            part->open_gate();
     lifecycle_.happen(start_.failure ? event::start_failed : event::start_finished);
-    if (start_.failure || start_.is_held)
+    if (has_failed)
         return;
-    for (const auto& part : parts_)
-        part->open_gate();
     if (start_.completes == groups::start_completes::when_started)
         complete_start(nullptr);
     else if (start_.to)
@@ -168,6 +171,8 @@ void far_group::complete_start(const std::shared_ptr<const detail::group_end>& e
     if (start_.failure) {
         result.what = completion::kind::failed;
         result.error = start_.failure;
+    } else if (start_.completes == groups::start_completes::at_end && !start_.is_held) {
+        result.end = end;
     } else if (start_.is_held && lifecycle_.life().time_is_up()) {
         result.what = completion::kind::failed;
         result.end = end;
@@ -184,6 +189,7 @@ void far_group::perform(action a) {
     switch (a) {
     case action::hold_start:
         start_.is_held = true;
+        forget_logs();
         return stop_parts({s.grace_period, s.kill_timeout});
     case action::send_stop_signal:
         return stop_parts({s.grace_period, s.kill_timeout});

@@ -56,6 +56,7 @@ public:
     void await_usage(detail::receiver to) override { usage_.ask(std::move(to)); }
     void cancel(detail::operation_id id, detail::cancel_mode mode) override;
     void stop(const groups::step_spans& longest) override;
+    void forget_logs() override { outcomes_.forget_logs(); }
     void signal(int signo) override;
     void signal(int index, int signo) override;
     void stop_within(std::chrono::steady_clock::duration limit) override;
