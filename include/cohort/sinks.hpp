@@ -278,8 +278,8 @@ private:
 
 /// A directory for what a run leaves. `directory/run id/attempt_0/index/` has stdout.log,
 /// stderr.log and the error of a failed worker, error.json; report.json stands beside attempt_0.
-/// Workers that start again (options::restart) have these in attempt_1 and so on, those on hosts at
-/// their host. A start that fails leaves nothing there, so that the run id can be used again.
+/// Workers that start again (options::restart) have these in attempt_1 and so on. Workers on hosts
+/// have theirs there. A start that fails leaves nothing, so that the run id can be used again.
 /// @source log_dir of torch elastic; differs: an earlier run is never deleted
 class COHORT_API logs {
 public:
