@@ -90,7 +90,7 @@ struct group_routes {
     std::string log_directory;          // of options::logs(); empty: none
     std::string base_of_logs;           // working directory to which log_directory is relative
     std::string path_of_logs;  // log_directory, absolute if the caller's directory is known. Of a
-                               // group on hosts, which make it: where it would be here
+                               // group on hosts only report.json is made here, beside it
     std::optional<detail::numbering> part;  // see spawn_plan
 
     /// The index in the whole group of worker `index`.
