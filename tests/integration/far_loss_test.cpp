@@ -149,9 +149,9 @@ GROUP_TEST("far loss: the origin is killed, and its workers get their ladder") {
     ready_by_path ready(executor);
     const auto script = "trap 'echo > " + files.file("stopped") +
                         ".$RANK; exit' TERM; echo -n r > $0; while :; do sleep 1000 & wait; done";
-    const pid_t origin =
-        start_program({COHORT_PROGRAM_HOSTS_ORIGIN, "sh", "-c", script, ready.path()});
-    co_await ready.wait(4);
+    const pid_t origin = start_program(
+        {COHORT_PROGRAM_HOSTS_ORIGIN, ready.path(), "sh", "-c", script, ready.path()});
+    co_await ready.wait(5);  // the workers of a start that goes on would be killed at once
     const auto before = descendants_of(origin, all_processes());
     CHECK(before.size() >= 6);
     ::kill(origin, SIGKILL);
