@@ -47,7 +47,7 @@ asio::awaitable<void> serve(tcp::socket client, cohort::pool& pool) {
                                     asio::use_awaitable);
     word.pop_back();
     try {
-        const auto limits = cohort::call_limits().wait(5s).run(500ms);
+        const auto limits = cohort::call_limits().wait(5s).run(2s);
         answer = co_await pool.submit(cohort::task<translate>(word), limits);
     } catch (const cohort::process_raised_exception& e) {
         answer = "failed: " + e.error().message;  // its worker lives on
@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
 // Prints (`...` stands for anything):
 //   hello: bonjour
 //   crash: worker ... terminated with signal SIGABRT
-//   hang: translate ran for longer than 500 ms in worker ..., which was stopped
+//   hang: translate ran for longer than 2 s in worker ..., which was stopped
 //   bye: failed: map::at
 //   hello: bonjour
 //   hello: salut, from the new model
