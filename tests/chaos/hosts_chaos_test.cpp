@@ -224,7 +224,7 @@ TEST_CASE("hosts chaos: groups on hosts end as they should, and nothing is left"
     const auto before =
         cohort::test::descendants_of(::getpid(), cohort::test::all_processes()).size();
     const auto [seed, first] = chaos::asked_seed();
-    const int count = chaos::asked_count(25, 1000, 25);
+    const int count = chaos::asked_count(10, 1000, 10);
     fmt::print("[hosts] seed {}, {} plays\n", seed, count);
     std::fflush(stdout);
     std::map<std::string, int> ends;
