@@ -133,7 +133,7 @@ void router::ask_for_logs() {
             add_log(asked_[index], number,
                     directories_[index] == made_.base_of_logs ? attempt
                                                               : (absolute / attempt).string(),
-                    plan_.told_to(static_cast<int>(index)).index);
+                    made_.index_in_whole(static_cast<int>(index)));
 }
 
 /// Names a file. Two names of one file by way of links are not seen as the same, and ".." stays,
