@@ -206,14 +206,16 @@ asio::awaitable<void> hosts_play::run() {
         ::kill(*stopped_, SIGCONT);
 }
 
-/// Until nobody is there any more but who was before.
-void await_nobody_else(std::size_t before) {
+/// Waits until nobody is there any more but who was before.
+/// @return whether that came to be
+bool await_nobody_else(std::size_t before) {
     const auto until = std::chrono::steady_clock::now() + 60s;
     const auto count = [] {
         return cohort::test::descendants_of(::getpid(), cohort::test::all_processes()).size();
     };
     while (count() > before && std::chrono::steady_clock::now() < until)
         ::usleep(1000);  // processes that are not children have no event
+    return count() <= before;
 }
 
 }  // namespace
@@ -234,7 +236,7 @@ TEST_CASE("hosts chaos: groups on hosts end as they should, and nothing is left"
         chaos::run_out(play.run());
         INFO(play.story(), play.end());
         REQUIRE(play.wrong() == "");
-        await_nobody_else(before);
+        REQUIRE(await_nobody_else(before));
         ++ends[play.end()];
     }
     for (const auto& [how, times] : ends)
