@@ -2,6 +2,7 @@
 // Hosts that srun reaches: the nodes of a cluster on this machine, which rig.py makes. It runs this
 // program in an allocation of two nodes.
 #include "group_test.hpp"
+#include "held_process.hpp"
 #include "pool_support.hpp"
 #include "procfs.hpp"
 
@@ -64,6 +65,16 @@ bool none_lives(const std::vector<pid_t>& pids) {
     return std::ranges::none_of(pids, [&](pid_t pid) { return all.contains(pid); });
 }
 
+/// The slurmd of a node of this cluster.
+pid_t slurmd_of(const std::string& node) {
+    const auto cluster = std::string("SLURM_CONF=") + std::getenv("SLURM_CONF");
+    for (const auto& [pid, process] : all_processes())
+        if (process.name == "slurmd" && has_in_environment(pid, cluster) &&
+            read_proc(pid, "cmdline").find(std::string("-N") + '\0' + node) != std::string::npos)
+            return pid;
+    throw std::logic_error("no slurmd of " + node);
+}
+
 /// A job of this case alone, for slurm() to find.
 class other_job {
 public:
@@ -84,6 +95,10 @@ public:
         (void)!std::system("scancel --signal=KILL --name=cohort-other 2>/dev/null");
     }
     void cancel() const { run("scancel --name=cohort-other"); }
+    /// Its time is over as soon as the controller looks, which it does twice a minute.
+    void let_time_run_out() const {
+        run("scontrol update EndTime=now JobId=" + std::string(std::getenv("SLURM_JOB_ID")));
+    }
 
 private:
     static void run(const std::string& line) {
@@ -199,6 +214,39 @@ GROUP_TEST("slurm: a group whose slurmstepd is killed has lost its host, and nob
     co_await until(executor, [&] { return none_lives(workers); });
     co_await machines.leave();
     co_await until(executor, [] { return agents().empty(); });
+}
+
+GROUP_TEST("slurm: a group of a job whose time runs out has lost its hosts, and nobody lives on") {
+    const other_job job;
+    auto machines = co_await cohort::reach(cohort::slurm());
+    auto group = co_await cohort::spawn(cohort::command("sleep", "1000"),
+                                        cohort::options(4).on(machines).grace_period(1s));
+    const auto workers = group.pids();
+    job.let_time_run_out();
+    const auto error = co_await error_of<cohort::host_lost>(group);
+    CHECK(std::string(error.what()).find("was told to end") != std::string::npos);
+    co_await until(executor, [&] { return none_lives(workers) && agents().empty(); });
+}
+
+// The last one, because the node stays without it.
+GROUP_TEST("slurm: a group outlives the slurmd of its node, and the node takes no new agent") {
+    auto machines = co_await cohort::reach(cohort::slurm());
+    const auto fails_when_told = cohort::command("sh", "-c", "read line; exit 3");
+    auto group = co_await cohort::spawn(
+        fails_when_told, cohort::options(2).on(machines).stdin_from(cohort::feed()));
+    const pid_t daemon = slurmd_of("n1");
+    ::kill(daemon, SIGKILL);
+    REQUIRE(ends_or_has_ended(daemon));
+    co_await group.write(0, "now\n");
+    const auto error = co_await error_of<cohort::process_exited_exception>(group);
+    CHECK(error.error_index() == 0);
+    CHECK(error.outcomes()[0].host == "n1");
+    co_await machines.leave();
+    CHECK(machines.lost().empty());
+    co_await until(executor, [] { return agents().empty(); });
+    const auto refused = co_await failure_of<cohort::reach_error>(
+        cohort::reach(cohort::slurm().reach_within(5s)));
+    CHECK(refused.host() == "n1");
 }
 
 }  // namespace slurm_test
