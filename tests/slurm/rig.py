@@ -181,7 +181,7 @@ def main():
         del os.environ[name]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    place = tempfile.mkdtemp(prefix="cohort-slurm-")
+    place = tempfile.mkdtemp(prefix="slurm-of-cohort-")
     cluster = Cluster(place, asked.nodes)
     try:
         if why := cluster.start():
