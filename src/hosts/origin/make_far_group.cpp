@@ -153,12 +153,12 @@ detail::group_ref make_far_group(const detail::hosts_ref& hosts, const std::vect
     auto& services = detail::services_for(plan);
     auto used = hosts_for(*hosts, among, plan);
     refuse_lost(*hosts, used);
+    settle_consoles(plan);
     refuse_to_leave(plan, [&](int index) { return host_of(used, index).name; });
     const auto& restarts = plan.settings.restarts;
     if (restarts && restarts->scope == restart_scope::all && used.size() > 1)
         throw std::invalid_argument(
             "cohort: restart_scope::all: the workers of several hosts can't start again together");
-    settle_consoles(plan);
     (void)output::make_routes(plan, {}, output::routes_of::host);  // refuses what no host can do
     add_environment(used, hosts->port());
 

@@ -14,15 +14,6 @@
 namespace cohort::multihost {
 namespace {
 
-bool has_filter(const detail::placement& where) {
-    return std::ranges::any_of(where.sinks, [](const auto& stream) {
-        return std::ranges::any_of(stream.second, [](const detail::sink& sink) {
-            const auto* const console = std::get_if<detail::console_sink>(&sink);
-            return console != nullptr && console->filter;
-        });
-    });
-}
-
 /// What all workers have in common that can't leave; empty: nothing.
 std::string held_back(const detail::spawn_plan& plan) {
     if (plan.call)
@@ -44,8 +35,6 @@ std::string held_back(const detail::placement& where) {
         return fmt::format("what share(\"{}\") gives", where.shared.begin()->first);
     if (where.input && std::holds_alternative<detail::inherit_input>(*where.input))
         return "standard input, given by inherit(),";
-    if (has_filter(where))
-        return "a callable of console().only()";
     return "";
 }
 
