@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -93,8 +94,8 @@ GROUP_TEST("far streams: files and logs are written at the host") {
     const auto machines = co_await two_hosts();
     const scratch_directory files;
     const auto report = co_await cohort::run(
-        shell("echo $RANK"), cohort::options(2).on(machines).stdout_to(
-                                 cohort::file(files.file("{host}.{index}"))));
+        shell("echo $RANK"),
+        cohort::options(2).on(machines).stdout_to(cohort::file(files.file("{host}.{index}"))));
     CHECK(report.success());
     CHECK(read_file(files.file("alpha.0")) == "0\n");
     CHECK(read_file(files.file("beta.1")) == "1\n");
@@ -126,13 +127,12 @@ GROUP_TEST("far streams: logs of all hosts have one run, and its report is the w
 GROUP_TEST("far streams: a start that fails on one host leaves no logs, and its run id is free") {
     const auto machines = co_await two_hosts();
     const scratch_directory files;
-    const auto how =
-        cohort::options(2).on(machines).logs(cohort::logs(files.path()).run_id("run"));
+    const auto how = cohort::options(2).on(machines).logs(cohort::logs(files.path()).run_id("run"));
     const auto missing = [](int index) {
         return index == 1 ? cohort::command("/nowhere/program") : cohort::command("sleep", "1000");
     };
-    const auto error = co_await failure_of<cohort::spawn_error>(
-        cohort::spawn(cohort::command_for(missing), how));
+    const auto error =
+        co_await failure_of<cohort::spawn_error>(cohort::spawn(cohort::command_for(missing), how));
     CHECK(error.stage() == "exec");
     CHECK_FALSE(std::filesystem::exists(files.file("run/attempt_0")));
     CHECK_FALSE(std::filesystem::exists(files.file("run/report.json")));
@@ -142,10 +142,9 @@ GROUP_TEST("far streams: a start that fails on one host leaves no logs, and its 
 
 GROUP_TEST("far streams: all of many lines arrive where the streams block") {
     const auto machines = co_await two_hosts();
-    auto group = co_await cohort::spawn(
-        cohort::command("seq", "1000000"),
-        cohort::options(2).on(machines).stdout_to(
-            cohort::lines().when_full(cohort::when_full::block)));
+    auto group = co_await cohort::spawn(cohort::command("seq", "1000000"),
+                                        cohort::options(2).on(machines).stdout_to(
+                                            cohort::lines().when_full(cohort::when_full::block)));
     std::map<int, int> count;
     bool is_in_order = true;
     while (const auto line = co_await group.output())
@@ -155,28 +154,55 @@ GROUP_TEST("far streams: all of many lines arrive where the streams block") {
     CHECK(co_await group.join());
 }
 
-GROUP_TEST("far streams: what nobody reads in time is dropped at the host, and counted") {
+GROUP_TEST("far streams: what nobody reads in time is dropped, the oldest first, and counted") {
     const auto machines = co_await two_hosts();
-    auto group = co_await cohort::spawn(
-        shell("seq 1000000"),
-        cohort::options(2).on(machines).stdout_to(cohort::lines().buffer(100'000)));
-    CHECK(co_await group.join(60s));
-    std::uint64_t bytes = 0;
-    while (const auto line = co_await group.output())
-        bytes += line->text.size() + (line->complete ? 1 : 0) + line->lost_before;
-    CHECK(bytes <= 2 * 6'888'896);
-    for (const auto& one : group.outcomes())
-        CHECK(one.note().find("nobody read them in time") != std::string::npos);
+    for (const auto& sink : {cohort::lines(), cohort::lines().buffer(100'000)}) {
+        auto group = co_await cohort::spawn(shell("seq 1000000"),
+                                            cohort::options(2).on(machines).stdout_to(sink));
+        CHECK(co_await group.join(60s));
+        std::uint64_t bytes = 0;
+        std::map<int, std::uint64_t> lost;
+        std::map<int, std::string> last;
+        while (const auto line = co_await group.output()) {
+            bytes += line->text.size() + (line->complete ? 1 : 0) + line->lost_before;
+            lost[line->index] += line->lost_before;
+            if (line->complete)
+                last[line->index] = line->text;
+        }
+        CHECK(bytes == 2 * 6'888'896);
+        CHECK(last == std::map<int, std::string>{{0, "1000000"}, {1, "1000000"}});
+        for (const auto& one : group.outcomes()) {
+            auto number = one.note().substr(0, one.note().find(' '));
+            CHECK(one.note().substr(number.size()) ==
+                  " bytes of its stdout were left out, because nobody read them in time");
+            std::erase(number, ',');
+            // More of a worker's lines go when another one prints after its end.
+            CHECK(std::stoull(number) <= lost[one.index]);
+            CHECK(std::stoull(number) > 0);
+        }
+    }
+}
+
+GROUP_TEST("far streams: a callable of console().only() is asked here") {
+    const auto machines = co_await two_hosts();
+    std::vector<int> asked;
+    const auto report = co_await cohort::run(
+        cohort::command("true"),
+        cohort::options(4).on(machines).stdout_to(cohort::console().only([&](int index) {
+            asked.push_back(index);
+            return index == 3;
+        })));
+    CHECK(report.success());
+    CHECK(asked == std::vector<int>{0, 1, 2, 3});
 }
 
 GROUP_TEST("far streams: lines that nobody reads hold up no failure and no stop") {
     const auto machines = co_await two_hosts();
     auto group = co_await cohort::spawn(
-        cohort::command("yes"),
-        cohort::options(2)
-            .on(machines)
-            .stdout_to(cohort::lines().when_full(cohort::when_full::block))
-            .stderr_to(cohort::discard()));
+        cohort::command("yes"), cohort::options(2)
+                                    .on(machines)
+                                    .stdout_to(cohort::lines().when_full(cohort::when_full::block))
+                                    .stderr_to(cohort::discard()));
     const auto report = co_await group.stop();
     CHECK(report.outcomes.size() == 2);
     CHECK(report.outcomes[0].status.signal() == SIGTERM);

@@ -85,16 +85,17 @@ TEST_CASE("far routes: at the host all sinks of the origin's become one") {
     CHECK(made.targets.empty());
 }
 
-TEST_CASE("far routes: a stream that drops at the host waits at the origin") {
-    const auto how = options(2).stdout_to(lines().longest_line(99));
-    const auto there = at_host(how);
-    CHECK(std::get<queue_route>(there.workers.at(0).out.sinks.at(0)).full ==
-          when_full::drop_oldest);
-    CHECK(there.buffer_while_read == detail::default_buffer_while_read);
-    const auto here = at_origin(how);
-    const auto& to = std::get<queue_route>(here.workers.at(0).out.sinks.at(0));
-    CHECK(to.full == when_full::block);
-    CHECK(to.longest == 99);
+TEST_CASE("far routes: what happens without room is the same at both ends") {
+    for (const auto full : {when_full::drop_oldest, when_full::block}) {
+        const auto how = options(2).stdout_to(lines().longest_line(99).when_full(full));
+        const auto there = at_host(how);
+        const auto here = at_origin(how);
+        CHECK(std::get<queue_route>(there.workers.at(0).out.sinks.at(0)).full == full);
+        const auto& to = std::get<queue_route>(here.workers.at(0).out.sinks.at(0));
+        CHECK(to.full == full);
+        CHECK(to.longest == 99);
+        CHECK(there.buffer_while_read == here.buffer_while_read);
+    }
 }
 
 TEST_CASE("far routes: files, captures and bytes of input are the host's") {

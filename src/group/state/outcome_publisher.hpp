@@ -48,6 +48,8 @@ public:
     /// The same for an outcome that has its names already.
     void set_named(int end, std::shared_ptr<const outcome> left, verdict judged, bool restarts);
     void set_output(int end, output::stream_end printed);
+    /// Adds to the note of a worker's last outcome, which is published, for the report.
+    void note_late(int index, const std::string& note) { published_.add_note(index, note); }
     /// Another attempt of these workers follows, although the last one was set without.
     void note_restarts(const base::patient_vector<int>& indices);
     /// How many ends are not published.

@@ -53,6 +53,16 @@ void published_ends::add(ended_worker end) {
         drop_results();
 }
 
+void published_ends::add_note(int index, const std::string& note) {
+    auto& last = last_[static_cast<std::size_t>(index)];
+    if (!last || note.empty())
+        return;
+    const auto noted = loop::make_freed_aside<detail::ended_worker>(*last);
+    base::patiently([&] { detail::add_note(noted->note, note); });
+    std::ranges::replace(untold_, last, ended_worker(noted));
+    last = noted;
+}
+
 /// Of those that wait for next() for long, because a worker may leave a thousand descriptors soon.
 void published_ends::drop_results() {
     const auto keeps_some = [](const auto& e) { return e->restarts && holds_descriptors(*e); };

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace cohort::groups {
@@ -24,6 +25,10 @@ public:
     base::patient_set<int> note_restarts(const base::patient_vector<int>& indices);
     /// Gives the last end of a worker the attempts before it.
     void add_past_to(detail::ended_worker& last) const;
+
+    /// Adds to what is noted of a worker's last end, if it is here. What next() has told stays as
+    /// it is.
+    void add_note(int index, const std::string& note);
 
     /// By index; null: none yet, or another attempt follows.
     const std::vector<ended_worker>& last() const noexcept { return last_; }

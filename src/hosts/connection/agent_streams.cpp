@@ -129,7 +129,6 @@ bool agent_streams::send_at_once(stream_state& by, const output::stream_origin& 
     if (!by.queue.is_clear() || !ready_.empty() || bytes.size() > longest_message ||
         by.credit.left() < cost || data_.left() < cost)
         return false;
-    by.queue.begin(of.attempt);
     const send_queue::piece all{of.attempt, {}, bytes, false};
     to_(frame_kind::data, pay_for(place_of(of.index, of.from), all));
     return true;
@@ -234,10 +233,6 @@ void agent_streams::make_room() {
     }
 }
 
-std::uint64_t agent_streams::lost_bytes(const output::stream_origin& of) const {
-    return streams_[place_of(of.index, of.from)].queue.lost_bytes(of.attempt);
-}
-
 // --- their end ---
 
 void agent_streams::when_sent(loop::task then) {
@@ -254,7 +249,7 @@ void agent_streams::when_sent(loop::task then) {
     look_whether_sent();
 }
 
-/// Sends of each stream that it has lost the rest, if it can.
+/// Sends of each stream that it has lost the rest. That waits for the link, but for no reader.
 void agent_streams::give_up() {
     droppable_ = 0;
     for (std::size_t place = 0; place < streams_.size(); ++place) {
@@ -263,7 +258,8 @@ void agent_streams::give_up() {
     }
     pump();
     for (auto& each : streams_)
-        each.queue = {};
+        if (!each.is_ready)
+            each.queue = {};
     look_whether_sent();
 }
 

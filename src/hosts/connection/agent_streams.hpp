@@ -53,7 +53,6 @@ public:
     bool has_room(const output::stream_origin& of) const override;
     void when_room(const output::stream_origin& of, base::callback<bool()> then) override;
     void end_stream(const output::stream_origin& of) override;
-    std::uint64_t lost_bytes(const output::stream_origin& of) const override;
 
 private:
     struct stream_state {

@@ -11,16 +11,15 @@ namespace {
 /// Bytes that follow each other are kept together, up to so many.
 constexpr std::size_t most_joined = 65'536;
 
-}  // namespace
-
-void send_queue::begin(int attempt) noexcept {
-    if (std::exchange(last_, attempt) != attempt)
-        lost_ = 0;
+void note_dropped(detail::loss& before, std::string_view dropped) {
+    before.bytes += dropped.size();
+    before.lines += static_cast<std::uint64_t>(std::ranges::count(dropped, '\n'));
 }
+
+}  // namespace
 
 /// The last part, if it is of this start and has room for so many bytes; else a new one.
 send_queue::part& send_queue::last_of(int attempt, std::size_t size) {
-    begin(attempt);
     if (!parts_.empty()) {
         part& last = parts_.back();
         const bool has_room = last.is_empty() || last.bytes.size() + size <= most_joined;
@@ -36,18 +35,11 @@ void send_queue::add(int attempt, std::string_view bytes) {
     bytes_ += bytes.size();
 }
 
-void send_queue::note(part& before, std::string_view dropped) {
-    before.lost.bytes += dropped.size();
-    before.lost.lines += static_cast<std::uint64_t>(std::ranges::count(dropped, '\n'));
-    if (before.attempt == last_)
-        lost_ += dropped.size();
-}
-
 void send_queue::lose(int attempt, std::string_view bytes) {
     part* to = &last_of(attempt, 0);
     if (!to->is_empty())
         to = &parts_.emplace_back(part{attempt, {}, {}});
-    note(*to, bytes);
+    note_dropped(to->lost, bytes);
 }
 
 void send_queue::end(int attempt) {
@@ -57,7 +49,7 @@ void send_queue::end(int attempt) {
 
 /// Drops the first bytes of a part's rest.
 std::size_t send_queue::drop_from(part& from, std::size_t size) {
-    note(from, from.rest().substr(0, size));
+    note_dropped(from.lost, from.rest().substr(0, size));
     from.done += size;
     bytes_ -= size;
     if (from.is_empty()) {

@@ -23,8 +23,6 @@ public:
         bool is_end;  // of the stream of this start
     };
 
-    /// A start whose bytes may go past the queue, which is clear.
-    void begin(int attempt) noexcept;
     void add(int attempt, std::string_view bytes);
     /// Counts as dropped, behind what is here.
     void lose(int attempt, std::string_view bytes);
@@ -50,8 +48,6 @@ public:
     piece next(std::size_t most) const;
     /// The piece of so many bytes was sent.
     void sent(const piece& which);
-    /// How many bytes of this start were dropped until now. Only for the last one.
-    std::uint64_t lost_bytes(int attempt) const noexcept { return attempt == last_ ? lost_ : 0; }
 
 private:
     struct part {
@@ -66,14 +62,11 @@ private:
     };
 
     part& last_of(int attempt, std::size_t size);
-    void note(part& before, std::string_view dropped);
     std::size_t drop_from(part& from, std::size_t size);
 
     base::patient_deque<part> parts_;
     std::size_t bytes_ = 0;
     std::size_t ends_ = 0;
-    int last_ = 0;            // start
-    std::uint64_t lost_ = 0;  // bytes of it
 };
 
 }  // namespace cohort::multihost

@@ -294,7 +294,8 @@ void far_group::part_is_over(const far_part& part) {
     for (int index = workers.first; index < workers.first + workers.count; ++index)
         streams_->worker_ended(
             index, [](const output::stream_end&) {},
-            [self](const std::string&) {
+            [self, index](const std::string& note) {
+                self->outcomes_.note_late(index, note);
                 --self->life_.open_streams;
                 self->go_on_ending();
             });

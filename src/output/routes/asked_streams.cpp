@@ -61,13 +61,6 @@ void leave_origins_part(int index, std::vector<detail::sink>& sinks) {
     if (is_one(sinks, detail::merge_sink()))
         return;
     std::erase_if(sinks, [&](const detail::sink& sink) { return !far_sink_of(sink, index); });
-    for (auto& sink : sinks)
-        if (auto* lines = std::get_if<detail::lines_sink>(&sink))
-            lines->full = when_full::block;
-        else if (auto* chunks = std::get_if<detail::chunks_sink>(&sink))
-            chunks->full = when_full::block;
-        else if (auto* console = std::get_if<detail::console_sink>(&sink))
-            console->full = when_full::block;
     if (sinks.empty())
         sinks.emplace_back(detail::discard_sink());
 }

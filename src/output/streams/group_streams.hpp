@@ -168,7 +168,6 @@ private:
         std::shared_ptr<stream_writer> feed;
         base::patient_vector<early_input> early;  // until it has started, or will not
         bool has_ended = false;
-        bool is_far = false;  // on another machine, which tells what it has lost
     };
     struct flush;
 

@@ -13,17 +13,12 @@ void group_streams::relay_to(std::shared_ptr<stream_relay> relay) {
 }
 
 std::uint64_t group_streams::lost_bytes(int index, stream from) const {
-    const stream_origin of{index, at(index).start.attempt, from};
-    if (relay_)
-        return relay_->lost_bytes(of);
-    // Of a worker on another machine, that machine tells it.
-    return hub_ && !at(index).is_far ? hub_->lost_bytes(index, of.attempt, from) : 0;
+    return hub_ ? hub_->lost_bytes(index, at(index).start.attempt, from) : 0;
 }
 
 std::shared_ptr<far_reader> group_streams::expect(int index, stream from,
                                                   far_reader::consumed done) {
     worker& of = at(index);
-    of.is_far = true;
     const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
     if ((from == stream::out ? routes.out : routes.err).what != stream_route::kind::piped)
         return nullptr;
@@ -33,6 +28,7 @@ std::shared_ptr<far_reader> group_streams::expect(int index, stream from,
         const auto self = weak.lock();
         if (!self)
             return nullptr;
+        self->at(index).start.attempt = attempt;
         // What comes over the sinks' room is bounded where it is kept.
         constexpr auto any = std::numeric_limits<std::size_t>::max();
         const auto sinks = self->make_sinks({index, attempt, from}, any);

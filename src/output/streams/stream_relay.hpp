@@ -6,7 +6,6 @@
 #include <cohort/output.hpp>
 #include <cohort/policies.hpp>
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,8 +31,6 @@ public:
     /// Calls `then` once, when there is room.
     virtual void when_room(const stream_origin& of, base::callback<bool()> then) = 0;
     virtual void end_stream(const stream_origin& of) = 0;
-    /// How many bytes of the stream were dropped until now.
-    virtual std::uint64_t lost_bytes(const stream_origin& of) const = 0;
 };
 
 }  // namespace cohort::output
