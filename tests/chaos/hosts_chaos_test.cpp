@@ -225,7 +225,10 @@ bool await_nobody_else(std::size_t before) {
 }  // namespace
 
 TEST_CASE("hosts chaos: groups on hosts end as they should, and nothing is left") {
-    chaos::run_out(hosts_play(0).run());  // makes what stays for ever
+    {
+        const cohort::test::watchdog watchdog;
+        chaos::run_out(hosts_play(0).run());  // makes what stays for ever
+    }
     const cohort::test::leak_guard guard;
     const auto before =
         cohort::test::descendants_of(::getpid(), cohort::test::all_processes()).size();

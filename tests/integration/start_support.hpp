@@ -50,9 +50,11 @@ inline void do_nothing(int) {}
 /// Call this before the guard is made, because a fork server that it starts stays.
 inline void have_server() {
     { const leak_guard first_of_all; }  // makes what any group leaves for ever
-    const auto how = cohort::options(1).start_method(cohort::start_method::forkserver);
-    CHECK(ended(cohort::function<do_nothing>(), how).success());
-    CHECK(ended(cohort::command("true")).success());  // by its end the engine has closed the rest
+    const auto how = [] { return cohort::options(1).name("warm-up"); };
+    CHECK(
+        ended(cohort::function<do_nothing>(), how().start_method(cohort::start_method::forkserver))
+            .success());
+    CHECK(ended(cohort::command("true"), how()).success());  // closes the rest by its end
 }
 
 /// The exception of a start, or of a worker's failure.

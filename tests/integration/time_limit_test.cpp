@@ -79,6 +79,7 @@ TEST_CASE("time limit: functions of every start method are stopped") {
         // Some workers may not have started by then, on a busy machine.
         const auto late = time_out(cohort::function<wait_for_token>(),
                                    by(method, 2).time_limit(500ms).grace_period(10s));
+        INFO(to_string(late.report()));
         for (const auto& one : late.outcomes())
             CHECK(is_late(one));
     }

@@ -25,7 +25,7 @@ asio::awaitable<void> close(cohort::queue<int> given) {
 }
 
 asio::awaitable<void> run_one_group() {
-    const auto printing = cohort::options(1).stdout_to(cohort::capture());
+    const auto printing = cohort::options(1).name("warm-up").stdout_to(cohort::capture());
     (void)co_await cohort::run(cohort::function<nothing>(), printing);
     cohort::queue<int> empty;
     co_await (empty.get() && close(empty));
