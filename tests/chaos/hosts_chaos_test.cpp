@@ -91,7 +91,7 @@ cohort::command hosts_play::work() {
 
 cohort::options hosts_play::options(const cohort::hosts& machines) {
     workers_ = 1 + pick(6);
-    auto how = cohort::options(workers_).on(machines).grace_period(100ms);
+    auto how = cohort::options(workers_).on(machines).grace_period(100ms).kill_timeout(1s);
     if (pick(3) == 0)
         how.on_failure(cohort::on_failure::keep_going);
     if (pick(4) == 0)

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -153,6 +154,23 @@ GROUP_TEST("relay: a group whose link is spoilt has lost the host, and nobody li
         co_await machines.leave();
         co_await until(executor, [] { return agents().empty(); });
     }
+}
+
+GROUP_TEST("relay: workers of a lost host have their grace period, and leave() waits for it") {
+    relays all;
+    auto machines = co_await cohort::reach(all.launcher().hosts("spoilt").host_timeout(2s));
+    const scratch_directory files;
+    ready_by_path ready(executor);
+    const auto saves = cohort::command(
+        "sh", "-c", "trap 'sleep 4; echo > $0; exit' TERM; echo -n r > $1; sleep 1000 & wait",
+        files.file("saved"), ready.path());
+    auto group = co_await cohort::spawn(saves, cohort::options(1).on(machines).grace_period(60s));
+    co_await ready.wait(1);
+    all.fault("spoilt", "garbage back");
+    (void)co_await failure<cohort::host_lost>(group);
+    co_await machines.leave();
+    CHECK(std::filesystem::exists(files.file("saved")));
+    co_await until(executor, [] { return agents().empty(); });
 }
 
 GROUP_TEST("relay: of two failures the first in time is thrown, although it is told later") {

@@ -59,6 +59,7 @@ public:
         end_reader_place ends;      // but for the times
         std::size_t largest_message = 0;
         duration last_words{0};  // see remote_part
+        duration longest_stop{0};  // of the group
         int most_restarts = 0;   // of one worker
     };
 
@@ -99,6 +100,7 @@ public:
 
     void heard(message what, const arrival& when) override;
     void link_lost(const link_loss& how) override;
+    duration longest_stop() const override { return how_.longest_stop; }
 
 private:
     struct news {

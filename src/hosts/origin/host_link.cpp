@@ -253,9 +253,9 @@ void host_link::tell_lost() {
         }
     });
     listener_.lost(number_, base::patiently([&] { return loss_->why; }));
-    parts_->lose(*loss_);
-    if (!is_.launcher_over)  // the agent keeps its promise meanwhile
-        after(how_.answer.host_timeout, &host_link::stop);
+    const auto promised = detail::saturating_add(time_point(host_timeout()), parts_->lose(*loss_));
+    if (!is_.launcher_over)  // until then the agent sees the loss, and stops its workers
+        after(promised.time_since_epoch(), &host_link::stop);
 }
 
 void host_link::fail(const char* stage, std::error_code code, std::string text) {
@@ -305,8 +305,10 @@ void host_link::give_up(const std::string& why) {
 void host_link::leave() {
     if (std::exchange(is_.leaving, true))
         return;
-    if (!is_.reached || is_.link_over)
+    if (!is_.reached)
         return stop();
+    if (is_.link_over)
+        return tell_lost();
     after(how_.answer.host_timeout, &host_link::stop);  // the leave may be lost
     runtime_.output().post([self = shared_from_this()] { self->link_->send({frame_kind::leave}); });
 }

@@ -4,6 +4,7 @@
 #include "base/sys/patiently.hpp"
 #include "base/values/quantity.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 namespace cohort::multihost {
@@ -48,11 +49,15 @@ void link_parts::close(std::uint32_t group) {
     runtime_.output().post([self = shared_from_this(), group] { self->heard_.erase(group); });
 }
 
-void link_parts::lose(const link_loss& how) {
+duration link_parts::lose(const link_loss& how) {
     const auto parts = parts_;  // one that is lost closes itself
+    duration longest{0};
     for (const auto& [group, each] : parts)
-        if (const auto part = each.lock())
+        if (const auto part = each.lock()) {
+            longest = std::max(longest, part->longest_stop());
             part->link_lost(how);
+        }
+    return longest;
 }
 
 void link_parts::say(const frame_name& name, std::vector<std::byte> body) {

@@ -37,6 +37,8 @@ public:
     virtual void heard(message what, const arrival& when) = 0;
     /// Comes once, also after the part is over. On the engine's thread.
     virtual void link_lost(const link_loss& how) = 0;
+    /// How long its agent may take to stop the workers.
+    virtual duration longest_stop() const = 0;
 };
 
 /// The parts of groups on one host, by the numbers of their groups, and the link that they share.
@@ -51,8 +53,8 @@ public:
     /// @param largest  size of the largest message that its agent may send
     void open(std::uint32_t group, const std::shared_ptr<part_listener>& part, std::size_t largest);
     void close(std::uint32_t group);
-    /// Tells all parts that the link is lost.
-    void lose(const link_loss& how);
+    /// Tells all parts that the link is lost. @return the longest of their longest_stop()
+    duration lose(const link_loss& how);
 
     // On any thread:
 

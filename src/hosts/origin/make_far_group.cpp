@@ -132,6 +132,7 @@ far_part::settings settings_of(const used_host& host, std::uint32_t group,
     how.part = host.part;
     if (const auto& restarts = plan.settings.restarts)
         how.most_restarts = restarts->within ? std::numeric_limits<int>::max() : restarts->most;
+    how.longest_stop = groups::longest_stop(plan.settings);
     // What is left in the cgroup is killed and removed before the last report.
     const auto flushed = detail::time_point() + plan.settings.flush_timeout;
     const auto killed = detail::saturating_add(flushed, plan.settings.kill_timeout);
