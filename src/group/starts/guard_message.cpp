@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <climits>
+#include <csignal>
 #include <cstdint>
 
 namespace cohort::groups {
@@ -20,6 +21,14 @@ protocol::guard_message guard_message_of(const detail::group_settings& s, protoc
     message.stop_signal = s.stop_signal;
     message.grace_ms = static_cast<std::int32_t>(grace.count());
     message.by_number = !base::current_tiers().pidfd_group.best;
+    return message;
+}
+
+protocol::guard_message guard_message_of_kept() {
+    constexpr std::chrono::milliseconds longest_keeping = std::chrono::minutes(10);
+    auto message = guard_message_of({}, protocol::guarded::worker);
+    message.stop_signal = SIGCONT;  // changes nothing
+    message.grace_ms = static_cast<std::int32_t>(longest_keeping.count());
     return message;
 }
 

@@ -85,6 +85,8 @@ std::optional<start_failure> start_plan::make_descriptors(int index,
 /// cgroup is made, because the guardian, which may have to be started, is notified at once.
 void start_plan::ensure_guardian() {
     const auto& s = plan_.settings;
+    if (plan_.has_keeper)
+        guards_.of_worker = with_.guardian.ensure_started().order(guard_message_of_kept());
     const bool has_groups = s.process_group == process_group::own;
     if (s.parent_death_signal == 0 || (!has_groups && s.cgroup_directory.empty()))
         return;

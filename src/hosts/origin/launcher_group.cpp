@@ -46,7 +46,8 @@ detail::spawn_plan plan_of_launcher(const detail::program& launcher, base::uniqu
     plan.has_keeper = true;  // at exit() its agent must end first
     auto& s = plan.settings;
     // If this process is killed, the agent sees the end of its input and ends its workers by their
-    // ladder. A launcher that is killed takes that time away.
+    // ladder. A launcher that is killed takes that time away. One that does not end by then either
+    // is ended by the guardian, much later.
     s.parent_death_signal = 0;
     s.cgroup = cgroup::off;  // nobody would remove it then
     s.error_file = false;
