@@ -169,6 +169,20 @@ TEST_CASE("hosts values end: a result that holds descriptors stays, and the note
                          "or mutex, which does not leave its machine");
 }
 
+TEST_CASE("hosts values end: without memory for the result the rest is told, and noted") {
+    auto end = worker_with(some_outcome(0, 0));
+    end.out.head = shared_text("printed");
+    end.out.total = 7;
+    auto read = read_end(write_bare_end(end, agents_now), some_place(10));
+    REQUIRE_MESSAGE(read, read.problem);
+    CHECK_FALSE(read->left->has_result());
+    CHECK(read->left->status == end.left->status);
+    CHECK(read->out.head == "");
+    CHECK(read->out.lost() == 7);
+    CHECK(read->note.ends_with("its result and captured output could not be sent, because its "
+                               "agent had no memory for them"));
+}
+
 TEST_CASE("hosts values end: texts are bounded and clean") {
     auto left = some_outcome(0, 0);
     outcome_access::note(left) = std::string(3 << 20, '\xFF') + '\0';

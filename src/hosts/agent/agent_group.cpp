@@ -200,7 +200,14 @@ void agent_group::tell_end(std::shared_ptr<const detail::ended_worker> end) {
 void agent_group::write_end_of(std::shared_ptr<const detail::ended_worker> end) {
     auto bytes = base::make_shared_patiently<std::optional<std::vector<std::byte>>>();
     runtime_.parsing().run(
-        [bytes, end] { *bytes = write_end(*end, std::chrono::steady_clock::now()); },
+        [bytes, end] {
+            const auto now = std::chrono::steady_clock::now();
+            try {
+                *bytes = write_end(*end, now);
+            } catch (const std::bad_alloc&) {
+                *bytes = write_bare_end(*end, now);
+            }
+        },
         [self = shared_from_this(), bytes, end] {
             if (*bytes) {
                 self->say(frame_kind::ended, std::move(**bytes));
@@ -257,8 +264,8 @@ void agent_group::close() {
 }
 
 void agent_group::say(frame_kind kind, std::vector<std::byte> body) {
-    runtime_.output().post([self = shared_from_this(), kind, body = std::move(body)] {
-        self->link_->send({kind, self->number_}, body);
+    runtime_.output().post([self = shared_from_this(), kind, body = std::move(body)]() mutable {
+        self->link_->send({kind, self->number_}, std::move(body));
     });
 }
 

@@ -306,6 +306,22 @@ std::vector<std::byte> write_end(const detail::ended_worker& end, time_point now
     return w.take();
 }
 
+std::vector<std::byte> write_bare_end(const detail::ended_worker& end, time_point now) {
+    auto left = std::make_shared<outcome>(*end.left);
+    detail::outcome_access::result(*left).reset();
+    detail::ended_worker bare;
+    bare.out.total = end.out.total;
+    bare.err.total = end.err.total;
+    bare.note = end.note;
+    bare.restarts = end.restarts;
+    bare.victim = end.victim;
+    bare.event_time = end.event_time;
+    bare.left = std::move(left);
+    detail::add_note(bare.note, "its result and captured output could not be sent, because its "
+                                "agent had no memory for them");
+    return write_end(bare, now);
+}
+
 read_value<detail::ended_worker> read_end(std::span<const std::byte> bytes,
                                           const end_reader_place& here) noexcept {
     return read_whole<detail::ended_worker>(

@@ -36,6 +36,10 @@ struct end_reader_place {
 /// @param now  the ages are counted to here
 std::vector<std::byte> write_end(const detail::ended_worker& end, time_point now);
 
+/// The same without the worker's result and what was captured of its streams, which is noted: for
+/// an agent that has no memory to send these.
+std::vector<std::byte> write_bare_end(const detail::ended_worker& end, time_point now);
+
 /// Reads what an agent says, which may be anything. Times are kept within the life of the group,
 /// and in their order.
 read_value<detail::ended_worker> read_end(std::span<const std::byte> bytes,
