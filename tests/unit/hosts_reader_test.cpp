@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -212,6 +213,24 @@ TEST_CASE("hosts reader: a message may be as large as the limit, in one frame an
         CHECK(read_all(opened() + text, 0, side::agent, 10).messages.size() == 2);
         CHECK(read_all(opened() + text, 0, side::agent, 9).broken == breach::large);
     }
+}
+
+TEST_CASE("hosts reader: a large message gets its room once") {
+    constexpr std::size_t longest = std::size_t{64} << 20;
+    frame_reader reader(side::agent, longest);
+    std::vector<message> messages;
+    reader.feed(opened(), messages);
+    const byte_text body(std::size_t{20} << 20);
+    std::set<std::size_t> sizes;
+    frame_writer frames(side::agent, link_number);
+    for (std::size_t done = 0; done < body.size();) {
+        done = frames.add_piece({frame_kind::ended, 1}, body, done, 1'000'000);
+        reader.feed(frames.take(), messages);
+        sizes.insert(reader.held());
+    }
+    CHECK(messages.back().body == body);
+    CHECK(std::ranges::count_if(sizes, [](auto size) { return size > 16'800'000; }) == 1);
+    CHECK(*sizes.rbegin() <= longest + 100);
 }
 
 TEST_CASE("hosts reader: memory grows by what has arrived, not by what a header says") {

@@ -4,6 +4,7 @@
 #include "hosts/link/checksum.hpp"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace cohort::multihost {
@@ -116,9 +117,23 @@ void frame_reader::begin_body(const frame_header& header) {
         end_body();
 }
 
+/// A body that has become large gets room for the largest at once: untouched pages cost nothing,
+/// and a move of what has come would hold up the other messages.
+void frame_reader::make_room(std::vector<std::byte>& body, std::size_t more) const {
+    constexpr std::size_t large = std::size_t{8} << 20;
+    if (body.size() + more < large || body.size() + more <= body.capacity())
+        return;
+    try {
+        body.reserve(largest_);
+    } catch (const std::bad_alloc&) {
+        // It grows as it comes.
+    }
+}
+
 std::size_t frame_reader::take_body(std::span<const std::byte> bytes) {
     const auto part = bytes.first(std::min(bytes.size(), left_));
     auto& body = is_whole() ? whole_.body : in_pieces_->body;
+    make_room(body, part.size());
     body.insert(body.end(), part.begin(), part.end());
     checksum_ = crc32c(part, checksum_);
     left_ -= part.size();

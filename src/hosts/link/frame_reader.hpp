@@ -26,9 +26,9 @@ struct message {
 /// Makes messages of the bytes that the other end sends. Trusts nothing: the first breach of the
 /// protocol is the last thing that it tells.
 ///
-/// How the bytes are cut changes nothing, and each is looked at once. What it holds grows by what
-/// has arrived, not by what a header says: at most twice the sum of greeting_search::most_noise, of
-/// the largest message and of the largest frame.
+/// How the bytes are cut changes nothing, and each is looked at once. The memory that it uses grows
+/// by what has arrived, not by what a header says: at most twice the sum of
+/// greeting_search::most_noise, of the largest message and of the largest frame.
 class frame_reader {
 public:
     /// @param from     the end that sends
@@ -62,6 +62,7 @@ private:
 
     std::size_t take_greeting(std::span<const std::byte> bytes);
     std::size_t take_header(std::span<const std::byte> bytes);
+    void make_room(std::vector<std::byte>& body, std::size_t more) const;
     std::size_t take_body(std::span<const std::byte> bytes);
     std::size_t take_newline(std::byte byte, std::vector<message>& into);
     std::optional<breach> check(const frame_header& header) const noexcept;

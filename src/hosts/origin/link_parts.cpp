@@ -61,8 +61,9 @@ duration link_parts::lose(const link_loss& how) {
 }
 
 void link_parts::say(const frame_name& name, std::vector<std::byte> body) {
-    runtime_.output().post(
-        [link = link_, name, body = std::move(body)] { link->send(name, body); });
+    runtime_.output().post([link = link_, name, body = std::move(body)]() mutable {
+        link->send(name, std::move(body));
+    });
 }
 
 void link_parts::refuse(breach how) {
