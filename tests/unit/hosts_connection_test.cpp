@@ -15,7 +15,9 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -230,6 +232,34 @@ TEST_CASE("hosts connection: silence ends the lease of both ends") {
         two.on_loop([&] {
             deaf->begin(hears);
             deaf->send({frame_kind::hello});
+        });
+        return hears->end() == connection_end{kind::silent};
+    });
+}
+
+TEST_CASE("hosts connection: an end that hears nothing any more is lost, although it speaks") {
+    holds([](auto& loop) {
+        both two(loop, 1, 1, quick);
+        auto closed = open_pipe();
+        closed.reader = {};
+        auto half = open_pipe();
+        auto speaks = std::make_shared<connection>(
+            loop, std::move(half.reader), owned(std::move(closed.writer)),
+            connection::settings{side::origin, std::nullopt, largest, quick});
+        auto hears = std::make_shared<ear>();
+        std::jthread beats([&](const std::stop_token& stop) {
+            const auto send = [&](const byte_text& text) {
+                (void)!::write(half.writer.get(), text.data(), text.size());
+            };
+            send(opened());
+            while (!stop.stop_requested()) {
+                send(frame({frame_kind::beat}, write_beat({})));
+                std::this_thread::sleep_for(quick.beat_period);
+            }
+        });
+        two.on_loop([&] {
+            speaks->begin(hears);
+            speaks->send({frame_kind::welcome});
         });
         return hears->end() == connection_end{kind::silent};
     });

@@ -66,7 +66,7 @@ void connection::take(std::string_view bytes) {
     } catch (const std::bad_alloc&) {
         return over({connection_end::kind::cut});
     }
-    if (knows_session_ || reader_.session())
+    if (!is_.deaf && (knows_session_ || reader_.session()))
         lease_.received(std::chrono::steady_clock::now());
     for (auto& each : heard) {
         if (is_.over)
@@ -75,7 +75,7 @@ void connection::take(std::string_view bytes) {
     }
     if (broken && !is_.over)
         return over({connection_end::kind::broken, broken});
-    if (!is_.over && knows_session_)
+    if (!is_.over && knows_session_ && !is_.deaf)
         arm();
 }
 
@@ -191,8 +191,10 @@ void connection::wrote(std::error_code error) {
     is_.writing = false;
     if (is_.over)
         return;
-    if (error)  // what the other end has sent before may still say more
+    if (error) {  // what the other end has sent before may still say more, but not for ever
+        is_.deaf = true;
         return;
+    }
     lease_.sent(std::chrono::steady_clock::now());
     pump();
 }

@@ -129,6 +129,7 @@ private:
         bool first_written = false;
         bool writing = false;
         bool finishing = false;
+        bool deaf = false;  // the other end: it hears nothing any more
         bool over = false;
     } is_;
     bool heard_bye_ = false;
