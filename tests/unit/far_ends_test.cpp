@@ -30,6 +30,7 @@ detail::ended_worker end_by(int signo, cohort::cause cause, bool victim, groups:
     outcome left;
     left.index = 1;
     left.cause = cause;
+    left.pid = 77;
     left.status = exit_status::from_signal(signo, false);
     left.started = zero;
     left.ended = when;
@@ -43,6 +44,7 @@ detail::ended_worker end_by(int signo, cohort::cause cause, bool victim, groups:
 detail::ended_worker good_end(groups::time_point when) {
     outcome left;
     left.index = 1;
+    left.pid = 77;
     left.cause = cause::exited;
     left.status = exit_status::from_code(0);
     detail::outcome_access::success(left) = true;
@@ -53,8 +55,8 @@ detail::ended_worker good_end(groups::time_point when) {
 }
 
 lost_worker some_lost() {
-    return {3, 2, 77, "beta", "no beat for 10 s", nullptr, zero + 1s, zero + 5s, {}, zero + 15s,
-            {}};
+    return {3,         2,  77,         "beta", "no beat for 10 s", nullptr, zero + 1s,
+            zero + 5s, {}, zero + 15s, {}};
 }
 
 }  // namespace
@@ -74,9 +76,9 @@ TEST_CASE("far ends: a worker that its host stops by itself is the host's failur
     CHECK(own.left.cause == cause::host_lost);
     CHECK_FALSE(own.judged.victim);
     CHECK(own.left.note() == "its agent has stopped it");
-    const auto told = judge_told(victim, 0, {{}, {}, "its agent was told to end (SIGTERM)"});
+    const auto told = judge_told(victim, 0, {{}, {}, "its agent was told to end (SIGTERM)", zero});
     CHECK(told.left.note() == "its agent was told to end (SIGTERM)");
-    const auto asked = judge_told(victim, 0, {zero + 4s, {}, ""});
+    const auto asked = judge_told(victim, 0, {zero + 4s, {}, "", {}});
     CHECK(asked.left.cause == cause::stopped);
     CHECK(asked.judged.victim);
 }
@@ -84,15 +86,28 @@ TEST_CASE("far ends: a worker that its host stops by itself is the host's failur
 TEST_CASE("far ends: SIGTERM from an engine that ends the job is the host's failure") {
     const auto signaled = end_by(SIGTERM, cause::signaled, false, zero + 3s);
     CHECK(judge_told(signaled, 0, {}).left.cause == cause::signaled);
-    const auto told = judge_told(signaled, 0, {zero + 4s, {}, "its agent was told to end"});
+    const auto told = judge_told(signaled, 0, {zero + 4s, {}, "its agent was told to end", zero});
     CHECK(told.left.cause == cause::host_lost);
     const auto other = end_by(SIGUSR1, cause::signaled, false, zero + 3s);
-    CHECK(judge_told(other, 0, {{}, {}, "its agent was told to end"}).left.cause ==
+    CHECK(judge_told(other, 0, {{}, {}, "its agent was told to end", zero}).left.cause ==
           cause::signaled);
 }
 
+TEST_CASE("far ends: all that a host which was told to end has ended fails in one moment") {
+    far_stop by{zero + 4s, {}, "its agent was told to end", zero + 2s};
+    const auto obeyed = judge_told(end_by(SIGTERM, cause::signaled, false, zero + 3s), 0, by);
+    const auto killed = judge_told(end_by(SIGKILL, cause::killed, true, zero + 9s), 0, by);
+    for (const auto& end : {obeyed, killed}) {
+        CHECK(end.left.cause == cause::host_lost);
+        CHECK(end.judged.event_time == zero + 2s);
+        CHECK_FALSE(end.judged.victim);
+    }
+    by.told_at = zero + 5s;  // after the group's own stop
+    CHECK(judge_told(end_by(SIGKILL, cause::killed, true, zero + 9s), 0, by).judged.victim);
+}
+
 TEST_CASE("far ends: what ends after the group's time limit has not made it in time") {
-    const far_stop late{zero + 4s, 4s, ""};
+    const far_stop late{zero + 4s, 4s, "", {}};
     const auto in_time = judge_told(good_end(zero + 3s), 0, late);
     CHECK(in_time.judged.success);
     const auto after = judge_told(good_end(zero + 5s), 0, late);
@@ -117,11 +132,11 @@ TEST_CASE("far ends: a lost worker has failed when its host was heard last") {
     CHECK_FALSE(end.left.status.known());
     CHECK(end.judged.event_time == zero + 5s);
     CHECK_FALSE(end.judged.victim);
-    CHECK_FALSE(judge_lost(some_lost(), {zero + 6s, {}, ""}).judged.victim);
-    CHECK(judge_lost(some_lost(), {zero + 4s, {}, ""}).judged.victim);
+    CHECK_FALSE(judge_lost(some_lost(), {zero + 6s, {}, "", {}}).judged.victim);
+    CHECK(judge_lost(some_lost(), {zero + 4s, {}, "", {}}).judged.victim);
     auto failed = some_lost();
     failed.failed = zero + 3s;
-    const auto own = judge_lost(failed, {zero + 4s, {}, ""});
+    const auto own = judge_lost(failed, {zero + 4s, {}, "", {}});
     CHECK_FALSE(own.judged.victim);
     CHECK(own.judged.event_time == zero + 3s);
 }

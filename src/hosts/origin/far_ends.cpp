@@ -19,14 +19,17 @@ void put_first(outcome& left, const std::string& text) {
 
 void mark_host_ended(far_end& end, const far_stop& by) {
     auto& [left, judged] = end;
-    const bool was_stopped = judged.victim && !by.sent;
-    const bool was_signaled = !by.told_to_end.empty() && !judged.victim &&
-                              left.status.signaled() && left.status.signal() == SIGTERM;
+    const bool is_told = !by.told_to_end.empty();
+    const bool was_stopped = judged.victim && (!by.sent || (is_told && by.told_at <= *by.sent));
+    const bool was_signaled =
+        is_told && !judged.victim && left.status.signaled() && left.status.signal() == SIGTERM;
     if (judged.success || !(was_stopped || was_signaled))
         return;
     judged.victim = false;
     left.cause = judged.cause = cause::host_lost;
-    put_first(left, by.told_to_end.empty() ? "its agent has stopped it" : by.told_to_end);
+    if (is_told)  // one event for all workers there
+        judged.event_time = by.told_at;
+    put_first(left, is_told ? by.told_to_end : "its agent has stopped it");
 }
 
 /// Its host does not know why it was told to stop the worker.
@@ -38,7 +41,8 @@ void mark_cut_short(far_end& end, const far_stop& by) {
     judged.victim = true;
     if (left.cause != cause::unkillable && left.cause != cause::host_lost)
         left.cause = judged.cause = cause::timed_out;
-    put_first(left, groups::time_is_up(*by.limit, groups::limit_of::group).note);
+    if (left.pid != 0)  // it has started
+        put_first(left, groups::time_is_up(*by.limit, groups::limit_of::group).note);
 }
 
 }  // namespace

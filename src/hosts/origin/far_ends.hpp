@@ -27,7 +27,8 @@ struct far_stop {
     std::optional<groups::time_point> sent;  // when the group told its hosts to stop, if it has
     // That was because of this limit; empty: for another reason.
     std::optional<std::chrono::steady_clock::duration> limit;
-    std::string told_to_end;  // why the host ends by itself; empty: it does not
+    std::string told_to_end;     // why the host ends by itself; empty: it does not
+    groups::time_point told_at{};  // when it has said so
 };
 
 /// Of a worker whose end the agent has told. A host that ends by itself stops its workers, and an
@@ -46,7 +47,7 @@ struct lost_worker {
     std::string why;
     std::shared_ptr<const std::string> work;
     groups::time_point started;
-    groups::time_point last_heard;  // of its agent: the failure counts from there
+    groups::time_point last_heard;             // of its agent: the failure counts from there
     std::optional<groups::time_point> failed;  // when it had failed, if its agent has said so
     // The clocks now.
     groups::time_point now;

@@ -226,8 +226,10 @@ far_stop far_group::stop_at(const far_part& part) const {
     by.sent = life_.stop_sent;
     if (lifecycle_.life().timed_out())
         by.limit = settings_->time_limit;
-    if (const auto* const told = part.told_to_end())
-        by.told_to_end = *told;
+    if (const auto* const told = part.told_to_end()) {
+        by.told_to_end = told->why;
+        by.told_at = told->last_heard;
+    }
     return by;
 }
 

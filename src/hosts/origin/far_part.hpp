@@ -71,7 +71,7 @@ public:
     const worker_range& workers() const noexcept { return how_.part.workers; }
     bool has_started() const noexcept { return part_.has_started(); }
     /// See host_link.
-    const std::string* told_to_end() const noexcept { return link_->told_to_end(); }
+    const link_loss* told_to_end() const noexcept { return link_->told_to_end(); }
     /// @param index  the group's
     bool has(int index) const noexcept {
         return index >= workers().first && index - workers().first < workers().count;

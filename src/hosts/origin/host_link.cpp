@@ -179,6 +179,7 @@ void host_link::told_to_end(int signo) {
         loss_ = loss_of({connection_end::kind::left}, host_timeout());
         const auto name = exit_status::from_signal(signo, false).signal_name();
         loss_->why = "its agent was told to end (" + name + ")";
+        loss_->last_heard = std::chrono::steady_clock::now();
         if (!is_.reached)
             fail("hello", std::make_error_code(std::errc::interrupted), loss_->why);
     });
@@ -227,10 +228,8 @@ void host_link::fail_by_cut() {
 }
 
 void host_link::note_loss(const connection_end& how, time_point last_heard) {
-    if (is_.told_to_end) {
-        loss_->last_heard = last_heard;
+    if (is_.told_to_end)
         return tell_lost();
-    }
     if (loss_)
         return;
     loss_ = loss_of(how, host_timeout());

@@ -92,8 +92,8 @@ public:
     /// The agent does not do what it must: the host is lost.
     void give_up_agent(const std::string& why);
     /// Set if something else than the origin has told the agent to end: "its agent was ...".
-    const std::string* told_to_end() const noexcept {
-        return is_.told_to_end ? &loss_->why : nullptr;
+    const link_loss* told_to_end() const noexcept {
+        return is_.told_to_end ? &*loss_ : nullptr;
     }
 
     detail::delivery complete(detail::operation_id id,
