@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "hosts/origin/far_part.hpp"
 
+#include "base/files/dispose.hpp"
 #include "base/sys/patiently.hpp"
 #include "hosts/values/messages.hpp"
 
@@ -112,10 +113,8 @@ void far_part::heard(message what, const arrival& when) {
     auto one = base::make_shared_patiently<news>(news{std::move(what), when});
     if (const auto& said = *one->said; said.name.kind == frame_kind::failed)
         one->failed = read_message<failed_worker>(said.body, workers().count);
-    runtime_.loop().post([self = shared_from_this(), one = std::move(one)] {
-        if (!self->part_.is_over())
-            self->add(std::move(*one));
-    });
+    runtime_.loop().post(
+        [self = shared_from_this(), one = std::move(one)] { self->add(std::move(*one)); });
 }
 
 /// Behind what its agent has said before.
@@ -130,7 +129,8 @@ void far_part::read_next() {
     while (!in_.is_reading && !in_.queue.empty()) {
         const auto keep = group_.lock();
         if (!keep || part_.is_over())
-            return in_.queue.clear();
+            return base::dispose(base::make_shared_patiently<const base::patient_deque<news>>(
+                std::exchange(in_.queue, {})));
         if (in_.queue.front().said && !in_.queue.front().failed)
             return read(in_.queue.front());
         auto next = std::move(in_.queue.front());
@@ -146,7 +146,7 @@ void far_part::read_next() {
 }
 
 /// The workers decide how long this takes, so it is done elsewhere.
-void far_part::read(const news& one) {
+void far_part::read(news& one) {
     in_.is_reading = true;
     auto place = how_.ends;
     place.now = one.when.at - one.when.under_way;
@@ -155,7 +155,7 @@ void far_part::read(const news& one) {
                             one.when.under_way);
     auto result = base::make_shared_patiently<reading>();
     result->kind = one.said->name.kind;
-    // The queue keeps the message until it is read.
+    // The queue keeps the message until it is read. What it takes is given back here.
     const auto work = [result, place, &said = *one.said] {
         if (result->kind == frame_kind::started)
             result->started = read_message<started_workers>(said.body, place.workers);
@@ -168,6 +168,7 @@ void far_part::read(const news& one) {
         else if (result->kind == frame_kind::ended)
             result->ended = read_end(said.body, place);
         result->is_read = true;
+        std::vector<std::byte>().swap(said.body);
     };
     runtime_.parsing().run(work,
                            [self = shared_from_this(), keep = group_.lock(),
@@ -203,7 +204,7 @@ void far_part::take(reading& result) {
             return breaks(breach::body);
         return happen({part_event::kind::started});
     case frame_kind::not_started:
-        if (!result.not_started)
+        if (!result.not_started || !result.not_started->code)
             return breaks(breach::body);
         return happen({part_event::kind::not_started});
     case frame_kind::begun:

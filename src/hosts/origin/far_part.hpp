@@ -113,7 +113,7 @@ private:
 
     void add(news one);
     void read_next();
-    void read(const news& one);
+    void read(news& one);
     void was_read(const std::shared_ptr<reading>& result);
     void take(reading& result);
     void take_failure(read_value<failed_worker>& said, const arrival& when);
