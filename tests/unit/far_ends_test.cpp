@@ -117,6 +117,9 @@ TEST_CASE("far ends: what ends after the group's time limit has not made it in t
     CHECK(after.judged.victim);
     CHECK(after.left.note() == "stopped after its group's time limit of 4 s");
     // Its time may seem earlier than it was, because the clocks of hosts are not the same.
+    auto obeyed = good_end(zero + 3s);
+    obeyed.victim = true;  // says its agent, which had stopped it
+    CHECK(judge_told(obeyed, 0, late).left.cause == cause::timed_out);
     const auto victim = judge_told(end_by(SIGTERM, cause::stopped, true, zero + 3s), 0, late);
     CHECK(victim.left.cause == cause::timed_out);
 }

@@ -121,6 +121,8 @@ void agent_group::stop_by_origin(const ladder_spans& spans) {
 }
 
 void agent_group::stop(const ladder_spans& spans) {
+    if (!stopped_at_)
+        stopped_at_ = std::chrono::steady_clock::now();
     if (group_)
         group_->stop({.grace_period = spans.grace_period, .kill_timeout = spans.kill_timeout});
     else
@@ -200,12 +202,16 @@ void agent_group::tell_end(std::shared_ptr<const detail::ended_worker> end) {
 void agent_group::write_end_of(std::shared_ptr<const detail::ended_worker> end) {
     auto bytes = base::make_shared_patiently<std::optional<std::vector<std::byte>>>();
     runtime_.parsing().run(
-        [bytes, end] {
+        [bytes, end, stopped = stopped_at_] {
             const auto now = std::chrono::steady_clock::now();
+            auto told = *end;
+            // Also a success, because the origin's clock can't tell which of the two came first.
+            told.victim =
+                told.victim || (stopped && told.left->success() && told.left->ended > *stopped);
             try {
-                *bytes = write_end(*end, now);
+                *bytes = write_end(told, now);
             } catch (const std::bad_alloc&) {
-                *bytes = write_bare_end(*end, now);
+                *bytes = write_bare_end(told, now);
             }
         },
         [self = shared_from_this(), bytes, end] {

@@ -3,11 +3,11 @@
 
 #include "base/sys/callback.hpp"
 #include "base/sys/patient_containers.hpp"
+#include "hosts/connection/agent_streams.hpp"
 #include "hosts/connection/connection.hpp"
 #include "hosts/link/bodies.hpp"
 #include "hosts/link/frame.hpp"
 #include "hosts/link/frame_reader.hpp"
-#include "hosts/connection/agent_streams.hpp"
 #include "loop/runtime/runtime.hpp"
 
 #include <cohort/detail/border.hpp>
@@ -87,6 +87,7 @@ private:
     const base::callback<void()> told_;
     detail::group_ref group_;              // null: it is being made, or could not be
     std::optional<ladder_spans> stopped_;  // before it was made
+    std::optional<time_point> stopped_at_;
     bool has_started_ = false;
     bool is_open_ = false;
     struct {
