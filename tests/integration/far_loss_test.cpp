@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,6 +59,17 @@ void check_beta_lost(const cohort::host_lost& error) {
     CHECK(error.outcomes()[2].first_failure);
 }
 
+int told = -1;
+
+/// Says when it is there, and when it has SIGTERM.
+void outlives_sigterm(int, std::string path) {
+    told = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    std::signal(SIGTERM, [](int) { (void)!::write(told, "t", 1); });
+    (void)!::write(told, "r", 1);
+    for (;;)
+        ::pause();
+}
+
 }  // namespace
 
 GROUP_TEST("far loss: a killed agent takes its workers along, and the other host's are stopped") {
@@ -74,8 +86,7 @@ GROUP_TEST("far loss: a killed agent takes its workers along, and the other host
     CHECK_THROWS_AS(again(), cohort::host_lost);
     const auto rest = machines.alive_only();
     CHECK(rest.size() == 1);
-    const auto report =
-        co_await cohort::run(cohort::command("true"), cohort::options(2).on(rest));
+    const auto report = co_await cohort::run(cohort::command("true"), cohort::options(2).on(rest));
     CHECK(report.outcomes[1].host == "alpha");
 }
 
@@ -116,13 +127,13 @@ GROUP_TEST("far loss: a failure that came before the loss is thrown") {
 GROUP_TEST("far loss: a host that is lost while its group stops is told") {
     const auto machines = co_await hosts_that_beat();
     ready_by_path ready(executor);
-    const auto deaf = cohort::command("sh", "-c", "trap '' TERM; echo -n r > $0; exec sleep 1000",
-                                      ready.path());
-    auto group = co_await cohort::spawn(deaf, cohort::options(2).on(machines).grace_period(3s));
+    auto group = co_await cohort::spawn(cohort::function<outlives_sigterm>(ready.path()),
+                                        cohort::options(2).on(machines).grace_period(60s));
     co_await ready.wait(2);
     const auto workers = group.pids();
     const auto of_beta = descendants_of(agent_of(workers[1]), all_processes());
     group.request_stop();
+    co_await ready.wait(2);
     ::kill(agent_of(workers[1]), SIGKILL);
     ::kill(-workers[0], SIGKILL);
     const auto report = co_await group.wait();
