@@ -100,10 +100,21 @@ TEST_CASE("hosts streams queue: ends stay where the bytes before them are droppe
     queue.end(0);
     queue.add(1, "b");
     queue.end(1);
-    queue.drop_all();
+    queue.drop_to(0);
     CHECK(queue.bytes() == 0);
     CHECK(take(queue) == "0 lost 0/1  end");
     CHECK(take(queue) == "1 lost 0/1  end");
+}
+
+TEST_CASE("hosts streams queue: the newest bytes stay, as many as may") {
+    send_queue queue;
+    queue.add(0, std::string(65'535, 'x') + "\n");
+    queue.add(0, std::string(65'530, 'y') + "\n");
+    queue.add(0, "new\n");
+    queue.end(0);
+    queue.drop_to(65'536);
+    CHECK(queue.bytes() == 65'535);
+    CHECK(take(queue).ends_with("yy\nnew\n end"));
 }
 
 TEST_CASE("hosts streams queue: what is lost at its end stands behind what is kept") {

@@ -249,11 +249,14 @@ void agent_streams::when_sent(loop::task then) {
     look_whether_sent();
 }
 
-/// Sends of each stream that it has lost the rest. That waits for the link, but for no reader.
+/// Sends of each stream that it has lost the rest, but for the newest text of those that drop the
+/// oldest. That waits for the link, but for no reader.
 void agent_streams::give_up() {
     droppable_ = 0;
     for (std::size_t place = 0; place < streams_.size(); ++place) {
-        streams_[place].queue.drop_all();
+        auto& of = streams_[place];
+        of.queue.drop_to(of.drops ? longest_message : 0);
+        droppable_ += of.drops ? of.queue.bytes() : 0;
         make_ready(place);
     }
     pump();

@@ -78,8 +78,8 @@ std::size_t send_queue::drop_oldest() {
     return dropped;
 }
 
-void send_queue::drop_all() {
-    while (drop_oldest() != 0) {
+void send_queue::drop_to(std::size_t most) {
+    while (bytes_ > most && drop_oldest() != 0) {
     }
 }
 

@@ -30,7 +30,8 @@ public:
     /// Drops the oldest bytes: so many as were sent to the queue at once, or more, up to the end of
     /// a line. @return how many
     std::size_t drop_oldest();
-    void drop_all();
+    /// Drops the oldest bytes until so many are here, or fewer.
+    void drop_to(std::size_t most);
 
     /// Whether there is nothing to send. A loss waits for what follows it.
     bool empty() const noexcept {
