@@ -109,6 +109,19 @@ private:
     std::string outer_;
 };
 
+/// A group in a job that ends before it has lost a host, and nobody lives on.
+asio::awaitable<void> lose_by(asio::any_io_executor executor, void (other_job::*end)() const) {
+    const other_job job;
+    auto machines = co_await cohort::reach(cohort::slurm());
+    auto group = co_await cohort::spawn(cohort::command("sleep", "1000"),
+                                        cohort::options(4).on(machines).grace_period(1s));
+    const auto workers = group.pids();
+    (job.*end)();
+    const auto error = co_await error_of<cohort::host_lost>(group);
+    CHECK(std::string(error.what()).find("was told to end") != std::string::npos);
+    co_await until(executor, [&] { return none_lives(workers) && agents().empty(); });
+}
+
 }  // namespace
 
 GROUP_TEST("slurm: the nodes of the allocation are reached, and are left") {
@@ -192,15 +205,7 @@ GROUP_TEST("slurm: a group runs on both nodes, and its first failure stops the o
 }
 
 GROUP_TEST("slurm: a group of a job that is cancelled has lost its host, not a worker") {
-    const other_job job;
-    auto machines = co_await cohort::reach(cohort::slurm());
-    auto group = co_await cohort::spawn(cohort::command("sleep", "1000"),
-                                        cohort::options(4).on(machines).grace_period(1s));
-    const auto workers = group.pids();
-    job.cancel();
-    const auto error = co_await error_of<cohort::host_lost>(group);
-    CHECK(std::string(error.what()).find("was told to end") != std::string::npos);
-    co_await until(executor, [&] { return none_lives(workers) && agents().empty(); });
+    co_await lose_by(executor, &other_job::cancel);
 }
 
 GROUP_TEST("slurm: a group whose slurmstepd is killed has lost its host, and nobody lives on") {
@@ -217,23 +222,15 @@ GROUP_TEST("slurm: a group whose slurmstepd is killed has lost its host, and nob
 }
 
 GROUP_TEST("slurm: a group of a job whose time runs out has lost its hosts, and nobody lives on") {
-    const other_job job;
-    auto machines = co_await cohort::reach(cohort::slurm());
-    auto group = co_await cohort::spawn(cohort::command("sleep", "1000"),
-                                        cohort::options(4).on(machines).grace_period(1s));
-    const auto workers = group.pids();
-    job.let_time_run_out();
-    const auto error = co_await error_of<cohort::host_lost>(group);
-    CHECK(std::string(error.what()).find("was told to end") != std::string::npos);
-    co_await until(executor, [&] { return none_lives(workers) && agents().empty(); });
+    co_await lose_by(executor, &other_job::let_time_run_out);
 }
 
 // The last one, because the node stays without it.
 GROUP_TEST("slurm: a group outlives the slurmd of its node, and the node takes no new agent") {
     auto machines = co_await cohort::reach(cohort::slurm());
     const auto fails_when_told = cohort::command("sh", "-c", "read line; exit 3");
-    auto group = co_await cohort::spawn(
-        fails_when_told, cohort::options(2).on(machines).stdin_from(cohort::feed()));
+    auto group = co_await cohort::spawn(fails_when_told,
+                                        cohort::options(2).on(machines).stdin_from(cohort::feed()));
     const pid_t daemon = slurmd_of("n1");
     ::kill(daemon, SIGKILL);
     REQUIRE(ends_or_has_ended(daemon));
@@ -244,8 +241,8 @@ GROUP_TEST("slurm: a group outlives the slurmd of its node, and the node takes n
     co_await machines.leave();
     CHECK(machines.lost().empty());
     co_await until(executor, [] { return agents().empty(); });
-    const auto refused = co_await failure_of<cohort::reach_error>(
-        cohort::reach(cohort::slurm().reach_within(5s)));
+    const auto refused =
+        co_await failure_of<cohort::reach_error>(cohort::reach(cohort::slurm().reach_within(5s)));
     CHECK(refused.host() == "n1");
 }
 
