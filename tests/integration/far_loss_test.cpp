@@ -2,7 +2,10 @@
 // Groups on several hosts of which one is lost: the link, the agent or the launcher ends, or stops.
 #include "far_support.hpp"
 #include "group_test.hpp"
+#include "memory_limit.hpp"
 #include "pool_support.hpp"
+#include "reporter.hpp"
+#include "sanitizers.hpp"
 #include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
@@ -68,6 +71,18 @@ void outlives_sigterm(int, std::string path) {
     (void)!::write(told, "r", 1);
     for (;;)
         ::pause();
+}
+
+/// Returns a large text when it has SIGUSR1.
+std::string returns_much(int, std::string path) {
+    sigset_t go;
+    ::sigemptyset(&go);
+    ::sigaddset(&go, SIGUSR1);
+    ::pthread_sigmask(SIG_BLOCK, &go, nullptr);
+    say_ready_at(path);
+    int got = 0;
+    ::sigwait(&go, &got);
+    return std::string(std::size_t{300} << 20, 'x');
 }
 
 }  // namespace
@@ -173,6 +188,23 @@ GROUP_TEST("far loss: the origin is killed, and its workers get their ladder") {
     });
     for (const auto* const rank : {".0", ".1", ".2", ".3"})
         CHECK(read_file(files.file("stopped") + rank) == "\n");
+}
+
+GROUP_TEST("far loss: a host that says more than this program has memory for is lost for that") {
+    if (under_asan || under_tsan) {
+        skip(sanitizer_needs_memory);
+        co_return;
+    }
+    const auto machines = co_await cohort::reach(nearby_hosts().hosts("alpha"));
+    ready_by_path up(executor);
+    auto group = co_await cohort::spawn(cohort::function<returns_much>(up.path()),
+                                        cohort::options(1).on(machines));
+    co_await up.wait(1);
+    const memory_limit limit(std::size_t{100} << 20);
+    group.signal(SIGUSR1);
+    const auto error = co_await failure<cohort::host_lost>(group);
+    const auto why = "this program has no memory for what its agent has sent";
+    CHECK(std::string(error.what()).find(why) != std::string::npos);
 }
 
 }  // namespace far_loss_test

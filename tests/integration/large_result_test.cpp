@@ -2,6 +2,7 @@
 // Results that the memory of this process has no room for: one copy of a result is all that is
 // wanted of it, and where that is too much the result is missing, and says why.
 #include "live_support.hpp"
+#include "memory_limit.hpp"
 #include "methods.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
@@ -13,14 +14,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <fstream>
 #include <latch>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 namespace large_result_test {
@@ -58,25 +57,6 @@ std::string large_result(int) {
     wait_for_go();
     return std::string(result_size, 'x');
 }
-
-/// While it lives this process, and none of its workers, can take no more than this much memory.
-class memory_limit {
-public:
-    explicit memory_limit(std::size_t more) {
-        std::size_t pages = 0;
-        std::ifstream("/proc/self/statm") >> pages;
-        ::getrlimit(RLIMIT_AS, &before_);
-        const rlimit now{pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + more,
-                         before_.rlim_max};
-        ::setrlimit(RLIMIT_AS, &now);
-    }
-    memory_limit(const memory_limit&) = delete;
-    memory_limit& operator=(const memory_limit&) = delete;
-    ~memory_limit() { ::setrlimit(RLIMIT_AS, &before_); }
-
-private:
-    rlimit before_{};
-};
 
 cohort::outcome end_within(std::size_t memory) {
     cohort::report report;

@@ -47,6 +47,19 @@ constexpr lease_rules lease_of_agent{.beat_period = std::chrono::milliseconds(11
 /// No shorter than a group's own.
 constexpr ladder_spans unlimited_spans{duration::max(), duration::max()};
 
+std::string text_of(const connection_end& how) {
+    switch (how.why) {
+    case connection_end::kind::broken:
+        return std::string("its origin broke the protocol: ") + to_string(*how.how);
+    case connection_end::kind::silent:
+        return "nothing came from its origin for too long";
+    case connection_end::kind::no_memory:
+        return "there is no memory for what its origin has sent";
+    default:
+        return "its origin has closed the link";
+    }
+}
+
 /// A plan with its arguments. The reader takes memory for what has come only.
 constexpr std::size_t largest_message = std::size_t{4} << 30;
 
@@ -212,11 +225,7 @@ void agent::welcomed(std::span<const std::byte> body) {
 void agent::refuse(breach how) { link_->refuse(how); }
 
 void agent::ended(const connection_end& how) {
-    over({false, how.why == connection_end::kind::broken
-                     ? std::string("its origin broke the protocol: ") + to_string(*how.how)
-                 : how.why == connection_end::kind::silent
-                     ? "nothing came from its origin for too long"
-                     : "its origin has closed the link"});
+    over({false, base::patiently([&] { return text_of(how); })});
     for (const auto& [number, group] : std::exchange(groups_, {}))
         group->close();
     close();

@@ -64,7 +64,7 @@ void connection::take(std::string_view bytes) {
     try {
         broken = reader_.feed(std::as_bytes(std::span(bytes)), heard);
     } catch (const std::bad_alloc&) {
-        return over({connection_end::kind::cut});
+        return over({connection_end::kind::no_memory});
     }
     if (!is_.deaf && (knows_session_ || reader_.session()))
         lease_.received(std::chrono::steady_clock::now());

@@ -26,10 +26,11 @@ namespace cohort::multihost {
 /// Why a connection has ended.
 struct connection_end {
     enum class kind {
-        left,    // after the other end's bye
-        cut,     // without
-        silent,  // its lease has ended
-        broken,  // it broke the protocol, see `how`
+        left,       // after the other end's bye
+        cut,        // without
+        silent,     // its lease has ended
+        broken,     // it broke the protocol, see `how`
+        no_memory,  // there was none here for what it has sent
     };
     kind why;
     std::optional<breach> how = {};

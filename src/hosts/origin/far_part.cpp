@@ -15,25 +15,13 @@ using namespace std::chrono_literals;
 
 /// When to try again where a message can't be read, because there is no thread or no memory.
 constexpr auto pause_of_reading = 100ms;
+constexpr int most_attempts = base::longest_wait_for_memory / pause_of_reading;
 /// How many messages may wait here, besides some for each worker. An agent that sends more does so
 /// to fill the memory.
 constexpr int most_unread = 10'000;
 constexpr int most_unread_of_worker = 4;
 
-const char* const too_slow = "its agent has not reported in time";
-
 }  // namespace
-
-/// One message on its way through the thread that reads it.
-struct far_part::reading {
-    frame_kind kind{};
-    bool is_read = false;
-    read_value<started_workers> started;
-    read_value<detail::start_failure> not_started;
-    read_value<begun_worker> begun;
-    read_value<used_resources> used;
-    read_value<detail::ended_worker> ended;
-};
 
 far_part::far_part(loop::runtime& runtime, listener& of, std::shared_ptr<host_link> link,
                    settings how, const std::shared_ptr<output::group_streams>& streams)
@@ -79,13 +67,13 @@ bool far_part::ask_usage() {
     return true;
 }
 
-void far_part::give_up() {
-    loss_.why = too_slow;
+void far_part::lose_agent(const char* why) {
+    loss_.why = why;
     loss_.last_heard = std::chrono::steady_clock::now();
     const bool was_over = part_.is_over();
     happen({part_event::kind::silent});
     if (!was_over)
-        link_->give_up_agent(too_slow);
+        link_->give_up_agent(why);
 }
 
 // --- from the agent ---
@@ -154,20 +142,9 @@ void far_part::read(news& one) {
                         std::chrono::duration_cast<std::chrono::system_clock::duration>(
                             one.when.under_way);
     auto result = base::make_shared_patiently<reading>();
-    result->kind = one.said->name.kind;
     // The queue keeps the message until it is read. What it takes is given back here.
     const auto work = [result, place, &said = *one.said] {
-        if (result->kind == frame_kind::started)
-            result->started = read_message<started_workers>(said.body, place.workers);
-        else if (result->kind == frame_kind::not_started)
-            result->not_started = read_message<detail::start_failure>(said.body, place.workers);
-        else if (result->kind == frame_kind::begun)
-            result->begun = read_message<begun_worker>(said.body, place.workers);
-        else if (result->kind == frame_kind::used)
-            result->used = read_message<used_resources>(said.body, place.workers);
-        else if (result->kind == frame_kind::ended)
-            result->ended = read_end(said.body, place);
-        result->is_read = true;
+        *result = read_news(said, place);
         std::vector<std::byte>().swap(said.body);
     };
     runtime_.parsing().run(work,
@@ -177,7 +154,7 @@ void far_part::read(news& one) {
 
 void far_part::was_read(const std::shared_ptr<reading>& result) {
     in_.is_reading = false;
-    if (!result->is_read) {
+    if (!*result && ++in_.attempts < most_attempts) {
         in_.is_reading = true;
         runtime_.loop().timer().at(std::chrono::steady_clock::now() + pause_of_reading,
                                    [self = shared_from_this(), keep = group_.lock()] {
@@ -186,17 +163,20 @@ void far_part::was_read(const std::shared_ptr<reading>& result) {
                                    });
         return;
     }
+    in_.attempts = 0;
     in_.queue.pop_front();
     --in_.unread;
-    if (!part_.is_over()) {
-        in_.current = result.get();
-        take(*result);
+    if (!*result) {
+        lose_agent(no_memory_here);
+    } else if (!part_.is_over()) {
+        in_.current = &**result;
+        take(**result);
         in_.current = nullptr;
     }
     read_next();
 }
 
-void far_part::take(reading& result) {
+void far_part::take(agent_news& result) {
     switch (result.kind) {
     case frame_kind::started:
         if (!result.started ||

@@ -3,6 +3,7 @@
 
 #include "base/sys/patient_containers.hpp"
 #include "hosts/link/remote_part.hpp"
+#include "hosts/origin/agent_news.hpp"
 #include "hosts/origin/host_link.hpp"
 #include "hosts/connection/origin_streams.hpp"
 #include "hosts/values/end_bytes.hpp"
@@ -96,7 +97,7 @@ public:
     /// Asks what its live workers use. @return false: no answer will come
     bool ask_usage();
     /// Waits for nothing more.
-    void give_up();
+    void give_up() { lose_agent(too_slow); }
 
     void heard(message what, const arrival& when) override;
     void link_lost(const link_loss& how) override;
@@ -109,13 +110,15 @@ private:
         link_loss loss = {};
         std::optional<read_value<failed_worker>> failed = {};  // what was said, if it is that
     };
-    struct reading;
+    /// One message on its way through the thread that reads it.
+    using reading = std::optional<agent_news>;
+    static constexpr const char* too_slow = "its agent has not reported in time";
 
     void add(news one);
     void read_next();
     void read(news& one);
     void was_read(const std::shared_ptr<reading>& result);
-    void take(reading& result);
+    void take(agent_news& result);
     void take_failure(read_value<failed_worker>& said, const arrival& when);
     void take_beginning(read_value<begun_worker>& said);
     void take_end(read_value<detail::ended_worker>& end);
@@ -123,6 +126,7 @@ private:
     void happen(const part_event& e);
     void perform(const part_action& what);
     void send_start();
+    void lose_agent(const char* why);
     void report_loss();
     void arm_deadline();
     void say(frame_kind kind, std::vector<std::byte> body = {});
@@ -139,7 +143,8 @@ private:
         base::patient_deque<news> queue;
         std::atomic<int> unread = 0;  // messages, those on their way included
         bool is_reading = false;
-        reading* current = nullptr;  // while it is taken
+        int attempts = 0;               // to read the first one
+        agent_news* current = nullptr;  // while it is taken
     } in_;
     link_loss loss_;
     base::patient_map<int, time_point> failed_;  // by the index at the host

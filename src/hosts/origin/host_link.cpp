@@ -192,11 +192,8 @@ void host_link::link_ended(const connection_end& how, time_point last_heard) {
         after(time_to_leave, &host_link::stop);
     else if (is_.reached)
         note_loss(how, last_heard);
-    else if (how.why == connection_end::kind::broken)
-        fail_with_noise(protocol_error(), loss_of(how, host_timeout()).why);
-    else if (how.why == connection_end::kind::silent)
-        fail_with_noise(std::make_error_code(std::errc::timed_out),
-                        loss_of(how, host_timeout()).why);
+    else if (const auto code = code_of(how))
+        fail_with_noise(*code, loss_of(how, host_timeout()).why);
     else if (!failure_ && !is_.launcher_over)
         after(time_to_end, &host_link::fail_by_cut);
     go_on();

@@ -22,6 +22,10 @@ link_loss loss_of(const connection_end& how, duration host_timeout) {
             loss.how = part_event::kind::cut;
             loss.why = "its link has ended";
             break;
+        case connection_end::kind::no_memory:
+            loss.how = part_event::kind::cut;
+            loss.why = no_memory_here;
+            break;
         case connection_end::kind::silent:
             loss.how = part_event::kind::silent;
             loss.why = "no beat for " + base::duration_text(host_timeout);
@@ -33,6 +37,19 @@ link_loss loss_of(const connection_end& how, duration host_timeout) {
         }
     });
     return loss;
+}
+
+std::optional<std::error_code> code_of(const connection_end& how) {
+    switch (how.why) {
+    case connection_end::kind::broken:
+        return std::make_error_code(std::errc::protocol_error);
+    case connection_end::kind::silent:
+        return std::make_error_code(std::errc::timed_out);
+    case connection_end::kind::no_memory:
+        return std::make_error_code(std::errc::not_enough_memory);
+    default:
+        return std::nullopt;
+    }
 }
 
 void link_parts::open(std::uint32_t group, const std::shared_ptr<part_listener>& part,

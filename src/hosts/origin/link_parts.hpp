@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -26,8 +27,14 @@ struct link_loss {
     time_point last_heard{};  // of its agent
 };
 
+/// Why a host is lost that this process has no memory to hear.
+inline constexpr const char* no_memory_here =
+    "this program has no memory for what its agent has sent";
+
 /// Without the time. @param host_timeout  of the link
 link_loss loss_of(const connection_end& how, duration host_timeout);
+/// Why a host is not reached. Empty: the end of its launcher tells more.
+std::optional<std::error_code> code_of(const connection_end& how);
 
 /// What a link tells the part of a group on its host.
 class part_listener {

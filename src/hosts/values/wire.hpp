@@ -216,6 +216,7 @@ template <class T>
 struct read_value {
     std::optional<T> value;
     std::string problem;  // a sentence; empty if there is a value
+    bool lacks_memory = false;  // that is the problem, so it may be read later
 
     explicit operator bool() const noexcept { return value.has_value(); }
     T& operator*() noexcept { return *value; }
@@ -233,11 +234,14 @@ read_value<T> read_whole(const char* what, Reader from, Read read) noexcept {
             read(from, value);
             from.end();
             result.value.emplace(std::move(value));
+        } catch (const std::bad_alloc&) {
+            throw;
         } catch (const std::exception& e) {
             result.problem = fmt::format("{} can't be read: {}", what, e.what());
         }
     } catch (...) {
         result.problem = "no memory";  // short enough to need none
+        result.lacks_memory = true;
     }
     return result;
 }
