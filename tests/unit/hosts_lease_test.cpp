@@ -35,10 +35,16 @@ std::vector<lease_action> act(lease& of, time_point now, bool something_to_read 
         if (next == lease_action::read) {
             if (something_to_read)
                 of.received(now);
-            of.has_read(now);
+            of.has_read();
         }
     }
     return done;
+}
+
+/// Does what the lease asks whenever it asks, up to a time.
+void act_until(lease& of, time_point until) {
+    for (auto due = of.deadline(); due && *due < until; due = of.deadline())
+        act(of, *due);
 }
 
 using actions = std::vector<lease_action>;
@@ -82,7 +88,7 @@ struct ends {
                     other.coming.push_back({now + delay, sent});
             } else if (next == lease_action::read) {
                 receive(end);
-                end.of.has_read(now);
+                end.of.has_read();
             } else if (next == lease_action::end)
                 end.ended = now;
         }
@@ -131,14 +137,16 @@ TEST_CASE("hosts lease: a beat is answered on a busy link, too, with the time it
 
 TEST_CASE("hosts lease: silence ends it after one look, once") {
     lease of(usual, zero);
-    act(of, zero + 9500ms);
+    act_until(of, zero + 10s);
     CHECK_FALSE(of.has_ended());
     CHECK(of.deadline() == zero + 10s);
     CHECK(of.next(zero + 10s) == read);
     CHECK_FALSE(of.has_ended());
-    CHECK(of.deadline() == zero + 10500ms);  // of the beat alone
+    CHECK(of.next(zero + 10s) == send_beat);  // meanwhile its own beats go on
+    of.make_beat(zero + 10s);
+    CHECK(of.deadline() == zero + 11s);
     CHECK(of.next(zero + 10s) == lease_action::wait);
-    of.has_read(zero + 10s);
+    of.has_read();
     CHECK(of.has_ended());
     CHECK_FALSE(of.deadline());
     CHECK(act(of, zero + 10s) == actions{end});
@@ -149,28 +157,43 @@ TEST_CASE("hosts lease: silence ends it after one look, once") {
 
 TEST_CASE("hosts lease: what lies unread keeps it") {
     lease of(usual, zero);
-    CHECK(act(of, zero + 30s, true) == actions{read, send_beat});
+    act_until(of, zero + 10s);
+    CHECK(act(of, zero + 10s, true) == actions{read, send_beat});
     CHECK_FALSE(of.has_ended());
-    CHECK(of.last_heard() == zero + 30s);
-    act(of, zero + 39900ms);
+    CHECK(of.last_heard() == zero + 10s);
+    act_until(of, zero + 20s);
     CHECK_FALSE(of.has_ended());
-    CHECK(act(of, zero + 40s) == actions{read, end});
+    CHECK(act(of, zero + 20s) == actions{read, end});
 }
 
-TEST_CASE("hosts lease: an end that comes late gives the other one more period") {
+TEST_CASE("hosts lease: time for which this end did not run is no silence") {
     lease of(usual, zero);
-    CHECK(act(of, zero + 60s) == actions{read, send_beat});
-    CHECK(of.deadline() == zero + 61s);
-    SUBCASE("in time") {
-        of.received(zero + 60500ms);
-        act(of, zero + 70s);
+    act_until(of, zero + 5s);
+    CHECK(act(of, zero + 65s) == actions{send_beat});  // it was due at 5 s
+    SUBCASE("then silence counts as before") {
+        act_until(of, zero + 70s);
         CHECK_FALSE(of.has_ended());
+        CHECK(act(of, zero + 70s) == actions{read, end});
     }
-    SUBCASE("too late") { CHECK(act(of, zero + 61s) == actions{read, end}); }
-    SUBCASE("late again") { CHECK(act(of, zero + 90s) == actions{read, end}); }
-    SUBCASE("in time, but unread") {
-        CHECK(act(of, zero + 90s, true) == actions{read, send_beat});
+    SUBCASE("more of it counts, too") {
+        CHECK(act(of, zero + 69s) == actions{send_beat});
+        act_until(of, zero + 73s);
         CHECK_FALSE(of.has_ended());
+        CHECK(act(of, zero + 73s) == actions{read, end});
+    }
+    SUBCASE("what comes counts from there") {
+        of.received(zero + 66s);
+        act_until(of, zero + 76s);
+        CHECK_FALSE(of.has_ended());
+        CHECK(act(of, zero + 76s) == actions{read, end});
+    }
+    SUBCASE("also what came before it looked") {
+        of.received(zero + 95s);
+        act_until(of, zero + 66s);
+        CHECK(act(of, zero + 95s) == actions{send_beat});
+        act_until(of, zero + 105s);
+        CHECK_FALSE(of.has_ended());
+        CHECK(act(of, zero + 105s) == actions{read, end});
     }
 }
 
@@ -233,21 +256,22 @@ TEST_CASE("hosts lease: a cut link is noticed by both ends in time") {
     }
 }
 
-TEST_CASE(
-    "hosts lease: both ends outlive a stop of both, and one a stop shorter than the time-out") {
-    for (const bool reads_first : {true, false}) {
-        ends link(50ms);
-        link.reads_first = reads_first;
-        link.run_until(zero + 20s);
-        link.now += 60s;  // the machine was suspended
-        link.run_until(zero + 100s);
-        link.both[0].is_stopped = true;
-        link.run_until(zero + 108s);
-        link.both[0].is_stopped = false;
-        link.run_until(zero + 150s);
-        CHECK_FALSE(link.both[0].ended);
-        CHECK_FALSE(link.both[1].ended);
-    }
+TEST_CASE("hosts lease: ends outlive a stop of both of any length, and a short one of either") {
+    for (auto length = 1s + 0ms; length < 25s; length += 70ms)
+        for (const auto later : {0ms, 200ms, 8000ms}) {
+            CAPTURE(length.count());
+            CAPTURE(later.count());
+            ends link(50ms);
+            link.reads_first = length % 140ms == 0ms;
+            link.run_until(zero + 20s);
+            link.now += length;  // the machine was suspended
+            link.both[1].is_stopped = true;
+            link.run_until(link.now + later);
+            link.both[1].is_stopped = false;
+            link.run_until(link.now + 30s);
+            CHECK_FALSE(link.both[0].ended);
+            CHECK_FALSE(link.both[1].ended);
+        }
 }
 
 TEST_CASE(

@@ -218,7 +218,7 @@ void connection::look_at_lease() {
                                           if (!self || self->is_.over)
                                               return;
                                           self->timer_.reset();
-                                          self->lease_.has_read(std::chrono::steady_clock::now());
+                                          self->lease_.has_read();
                                           self->look_at_lease();
                                       });
             return;

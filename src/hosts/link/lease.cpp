@@ -12,6 +12,7 @@ using detail::saturating_add;
 
 void lease::received(time_point now) noexcept {
     heard_ = std::max(heard_, now);
+    missed_ = {};
     if (!has_ended())
         state_ = state::listening;
 }
@@ -30,12 +31,15 @@ lease_action lease::next(time_point now) noexcept {
         state_ = state::told;
         return lease_action::end;
     }
-    if (has_ended())
+    const auto due = deadline();
+    if (!due || now < *due)
         return lease_action::wait;
-    if (const auto due = silence_due(); due && now >= *due) {
-        is_late_ = now - *due >= rules_.beat_period;
-        state_ = state_ == state::listening ? state::reading : state::last_look;
-        return lease_action::read;
+    if (state_ == state::listening) {
+        missed_ += now - std::max(*due, heard_);
+        if (now >= silence_due()) {
+            state_ = state::reading;
+            return lease_action::read;
+        }
     }
     return now >= beat_due() ? lease_action::send_beat : lease_action::wait;
 }
@@ -49,19 +53,15 @@ beat lease::make_beat(time_point now) noexcept {
     return {number, answers, answers > 0 ? now - to_answer_came_ : duration{0}};
 }
 
-void lease::has_read(time_point now) noexcept {
-    if (state_ == state::reading && is_late_) {
-        state_ = state::last_wait;
-        until_ = saturating_add(now, rules_.beat_period);
-    } else if (state_ == state::reading || state_ == state::last_look)
+void lease::has_read() noexcept {
+    if (state_ == state::reading)
         state_ = state::over;
 }
 
 std::optional<time_point> lease::deadline() const noexcept {
     if (has_ended())
         return std::nullopt;
-    const auto silence = silence_due();
-    return silence ? std::min(*silence, beat_due()) : beat_due();
+    return state_ == state::listening ? std::min(silence_due(), beat_due()) : beat_due();
 }
 
 /// In step: the next multiple of the period.
@@ -77,12 +77,8 @@ time_point lease::beat_due() const noexcept {
     return answer_ ? std::min(due, *answer_) : due;
 }
 
-std::optional<time_point> lease::silence_due() const noexcept {
-    if (state_ == state::listening)
-        return saturating_add(heard_, rules_.host_timeout);
-    if (state_ == state::last_wait)
-        return until_;
-    return std::nullopt;
+time_point lease::silence_due() const noexcept {
+    return saturating_add(saturating_add(heard_, rules_.host_timeout), missed_);
 }
 
 }  // namespace cohort::multihost

@@ -28,10 +28,10 @@ enum class lease_action {
 /// Whether the other end of a link still lives: each end sends a beat when it has sent nothing for
 /// a period. No clock: `now` is a parameter.
 ///
-/// Silence for host_timeout ends the lease in two steps, because an end that was itself stopped or
-/// had no CPU finds its deadline passed with the other's beats unread before it: first it must
-/// read. If it comes late it then waits for one more period, because the other end may have been
-/// stopped together with it.
+/// Silence for host_timeout ends the lease after one more look at what has come. Time for which
+/// this end itself did not run is no silence of the other's: after a machine was suspended both
+/// ends go on, although each finds its deadline passed and nothing to read. next() knows of it
+/// because it is called late then.
 class lease {
 public:
     lease(const lease_rules& rules, time_point now) noexcept
@@ -51,7 +51,7 @@ public:
     /// The body of a beat that is sent now.
     beat make_beat(time_point now) noexcept;
     /// The answer to lease_action::read, after received() if there was something to read.
-    void has_read(time_point now) noexcept;
+    void has_read() noexcept;
 
     /// When next() must be called. Empty: has_read() is awaited, or the lease has ended.
     std::optional<time_point> deadline() const noexcept;
@@ -63,24 +63,21 @@ public:
 private:
     enum class state {
         listening,
-        reading,    // has_read() is awaited
-        last_wait,  // this end came late: until until_
-        last_look,  // has_read() is awaited, and decides
+        reading,  // has_read() is awaited, and decides
         over,
         told,
     };
 
     time_point period_after(time_point when) const noexcept;
     time_point beat_due() const noexcept;
-    std::optional<time_point> silence_due() const noexcept;
+    time_point silence_due() const noexcept;
 
     lease_rules rules_;
     state state_ = state::listening;
     time_point heard_;
     time_point sent_;     // the last frame
     time_point beat_;     // when the next beat is due that asks for a round trip
-    time_point until_{};  // of last_wait
-    bool is_late_ = false;
+    duration missed_{0};  // since heard_: for how long this end did not run
     std::uint64_t to_answer_ = 0;  // number of the other end's last beat, 0: it is answered
     time_point to_answer_came_{};
     std::optional<time_point> answer_;  // when the answer is due
