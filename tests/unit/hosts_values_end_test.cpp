@@ -51,7 +51,7 @@ void check_equal(const outcome& a, const outcome& b) {
     CHECK(a.at_stop == b.at_stop);
     CHECK(a.success() == b.success());
     CHECK(a.note() == b.note());
-    CHECK(a.work() == b.work());
+    CHECK(a.work().empty());  // the origin knows it
     CHECK(outcome_access::is_command(a) == outcome_access::is_command(b));
     CHECK(outcome_access::merges(a) == outcome_access::merges(b));
     CHECK(outcome_access::has_parents_memory(a) == outcome_access::has_parents_memory(b));

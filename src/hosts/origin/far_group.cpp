@@ -236,6 +236,7 @@ far_stop far_group::stop_at(const far_part& part) const {
 void far_group::worker_ended(const far_part& part, detail::ended_worker end) {
     auto judged = base::patiently(
         [&] { return judge_told(end, part.workers().first, stop_at(part)); });
+    detail::outcome_access::work(judged.left) = works_.of(judged.left.index);
     publish(std::move(end), std::move(judged));
 }
 

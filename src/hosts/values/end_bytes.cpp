@@ -191,22 +191,12 @@ void walk(end_reader& w, shared_record<crash_record>& crash) {
     crash = std::move(came);
 }
 
-void walk(end_writer& w, const std::shared_ptr<const std::string>& name) {
-    w.clean(name ? *name : "", base::text_limit);
-}
-
-void walk(end_reader& w, std::shared_ptr<const std::string>& name) {
-    std::string came;
-    w.clean(came, base::text_limit);
-    name = came.empty() ? nullptr : std::make_shared<const std::string>(std::move(came));
-}
-
 template <end_wire W>
 void walk(W& w, typename W::template of<detail::judged_work>& work) {
     auto& [is_command, success, merges, has_parents_memory, name, note] = work;
+    (void)name;  // the origin knows it
     for (auto* const fact : {&is_command, &success, &merges, &has_parents_memory})
         w.flag(*fact);
-    walk(w, name);
     w.clean(note, base::text_limit);
 }
 
