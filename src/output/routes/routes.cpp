@@ -306,9 +306,10 @@ void router::check_death_signal() const {
         !plan_.has_keeper &&
         std::ranges::any_of(made_.workers, has_pipe))
         throw std::invalid_argument(
-            "cohort: parent_death_signal(0) lets workers outlive this process, which their "
-            "streams would need: use one file() for each worker, without rotate, tagged and "
-            "timestamps, or inherit(), discard() and bytes()");
+            std::string("cohort: parent_death_signal(0) lets workers outlive this process, which "
+                        "their streams would need: use one file() for each worker, without "
+                        "rotate, tagged and timestamps, or ") +
+            (machine_ == routes_of::host ? "" : "inherit(), ") + "discard() and bytes()");
 }
 
 }  // namespace
