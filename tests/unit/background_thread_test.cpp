@@ -38,7 +38,22 @@ void keep_busy(loop::runtime& runtime, loop::background_thread& worker) {
     begun.get_future().wait();
 }
 
+constexpr std::size_t large = loop::background::large_text + 1;
+
 }  // namespace
+
+TEST_CASE("background thread: what is large to parse does not hold up what is not") {
+    if (under_tsan)
+        return skip(no_threads_in_copies);
+    CHECK(in_fork([] {
+              auto& runtime = loop::runtime::for_spawn();
+              keep_busy(runtime, runtime.parsing(large));
+              std::promise<void> parsed;
+              runtime.parsing(large - 1).run([&] { parsed.set_value(); }, [] {});
+              const auto bound = std::chrono::milliseconds(bound_ms);
+              return parsed.get_future().wait_for(bound) == std::future_status::ready ? 0 : 1;
+          }) == 0);
+}
 
 TEST_CASE("background thread: a fork does not wait for work") {
     if (under_tsan)
@@ -46,8 +61,8 @@ TEST_CASE("background thread: a fork does not wait for work") {
     CHECK(in_fork([] {
               auto& runtime = loop::runtime::for_spawn();
               for (auto* each :
-                   std::array{&runtime.parsing(), &runtime.cgroups(), &runtime.symbolizing(),
-                              &runtime.sweeping(), &runtime.freeing()})
+                   std::array{&runtime.parsing(), &runtime.parsing(large), &runtime.cgroups(),
+                              &runtime.symbolizing(), &runtime.sweeping(), &runtime.freeing()})
                   keep_busy(runtime, *each);
               std::promise<void> forked;
               std::thread([&forked] {

@@ -40,6 +40,13 @@ detail::start_failure failure_of(const std::exception& why) {
     return {failed->code(), std::move(text), failed->error_index(), failed->stage()};
 }
 
+/// Of what a worker may make large.
+std::size_t size_of(const detail::ended_worker& end) {
+    const auto& result = detail::outcome_access::result(*end.left);
+    return (result ? result->cbor.size() : 0) + end.out.head.size() + end.out.tail.size() +
+           end.err.head.size() + end.err.tail.size();
+}
+
 }  // namespace
 
 /// A group on its way through the thread that reads its plan.
@@ -68,8 +75,9 @@ struct agent_group::making {
 void agent_group::begin(std::vector<std::byte> plan) {
     auto result = base::make_shared_patiently<making>();
     const auto bytes = base::make_shared_patiently<const std::vector<std::byte>>(std::move(plan));
-    runtime_.parsing().run([result, bytes] { result->run(*bytes); },
-                           [self = shared_from_this(), result] { self->made(*result); });
+    runtime_.parsing(bytes->size())
+        .run([result, bytes] { result->run(*bytes); },
+             [self = shared_from_this(), result] { self->made(*result); });
 }
 
 void agent_group::made(making& result) {
@@ -201,27 +209,27 @@ void agent_group::tell_end(std::shared_ptr<const detail::ended_worker> end) {
 
 void agent_group::write_end_of(std::shared_ptr<const detail::ended_worker> end) {
     auto bytes = base::make_shared_patiently<std::optional<std::vector<std::byte>>>();
-    runtime_.parsing().run(
-        [bytes, end, stopped = stopped_at_] {
-            const auto now = std::chrono::steady_clock::now();
-            auto told = *end;
-            // Also a success, because the origin's clock can't tell which of the two came first.
-            told.victim =
-                told.victim || (stopped && told.left->success() && told.left->ended > *stopped);
-            try {
-                *bytes = write_end(told, now);
-            } catch (const std::bad_alloc&) {
-                *bytes = write_bare_end(told, now);
-            }
-        },
-        [self = shared_from_this(), bytes, end] {
-            if (*bytes) {
-                self->say(frame_kind::ended, std::move(**bytes));
-                return self->ask_next();
-            }
-            self->runtime_.loop().timer().at(std::chrono::steady_clock::now() + pause_of_writing,
-                                             [self, end] { self->write_end_of(end); });
-        });
+    const auto work = [bytes, end, stopped = stopped_at_] {
+        const auto now = std::chrono::steady_clock::now();
+        auto told = *end;
+        // Also a success, because the origin's clock can't tell which of the two came first.
+        told.victim =
+            told.victim || (stopped && told.left->success() && told.left->ended > *stopped);
+        try {
+            *bytes = write_end(told, now);
+        } catch (const std::bad_alloc&) {
+            *bytes = write_bare_end(told, now);
+        }
+    };
+    const auto then = [self = shared_from_this(), bytes, end] {
+        if (*bytes) {
+            self->say(frame_kind::ended, std::move(**bytes));
+            return self->ask_next();
+        }
+        self->runtime_.loop().timer().at(std::chrono::steady_clock::now() + pause_of_writing,
+                                         [self, end] { self->write_end_of(end); });
+    };
+    runtime_.parsing(size_of(*end)).run(work, then);
 }
 
 /// The last report, when all that the workers printed is on its way.

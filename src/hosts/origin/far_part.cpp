@@ -147,9 +147,10 @@ void far_part::read(news& one) {
         *result = read_news(said, place);
         std::vector<std::byte>().swap(said.body);
     };
-    runtime_.parsing().run(work,
-                           [self = shared_from_this(), keep = group_.lock(),
-                            result = std::move(result)] { self->was_read(result); });
+    runtime_.parsing(one.said->body.size())
+        .run(work, [self = shared_from_this(), keep = group_.lock(), result = std::move(result)] {
+            self->was_read(result);
+        });
 }
 
 void far_part::was_read(const std::shared_ptr<reading>& result) {

@@ -61,7 +61,10 @@ public:
     void start_output(engine::other_threads others = {}) { output_.start(std::move(others)); }
 
     // What each is for stands at struct background:
-    background_thread& parsing() noexcept { return background_.parsing; }
+    /// @param bytes  to parse
+    background_thread& parsing(std::size_t bytes = 0) noexcept {
+        return bytes > background::large_text ? background_.parsing_large : background_.parsing;
+    }
     background_thread& symbolizing() noexcept { return background_.symbolizing; }
     background_thread& sweeping() noexcept { return background_.sweeping; }
     background_thread& freeing() noexcept { return background_.freeing; }
