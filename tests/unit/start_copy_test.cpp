@@ -154,10 +154,11 @@ private:
         limit.rlim_cur = 0;
         if (::setrlimit(RLIMIT_AS, &limit) != 0)
             ::_exit(1);
-        void* volatile last = nullptr;
+        void* volatile last = nullptr;  // so that none of these is left out
         for (auto size = std::size_t{1} << 20; size != 0; size /= 2)
-            while ((last = std::malloc(size)) != nullptr) {
-            }
+            do
+                last = std::malloc(size);
+            while (last != nullptr);
     }
 
     static inline bool is_wanted = false;
