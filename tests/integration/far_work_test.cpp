@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
-// What outcomes of workers on hosts say that these did is what those of local workers say.
+// What workers on hosts are told, and what their outcomes say that they did.
 #include "far_support.hpp"
 #include "group_test.hpp"
 
 #include <cohort/cohort.hpp>
 
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <unistd.h>
 
 namespace far_work_test {
 
@@ -15,6 +19,14 @@ using namespace cohort::test;
 namespace {
 
 void nothing(int) {}
+
+/// What getenv() finds, and how often it stands in the environment: "1 alpha".
+std::string master(int) {
+    int count = 0;
+    for (char** entry = environ; *entry != nullptr; ++entry)
+        count += std::string_view(*entry).starts_with("MASTER_ADDR=") ? 1 : 0;
+    return std::to_string(count) + " " + std::getenv("MASTER_ADDR");
+}
 
 asio::awaitable<std::vector<std::string>> works(auto work, const cohort::options& how) {
     const auto report = co_await cohort::run(work, how);
@@ -35,6 +47,19 @@ GROUP_TEST("far work: outcomes name the command or the function, also in bytes t
     };
     co_await check(cohort::function<nothing>());
     co_await check(cohort::command("true", "caf\xe9", "two words"));
+}
+
+GROUP_TEST("far work: what the agent's environment has of torch's does not hide what workers get") {
+    const auto machines =
+        co_await cohort::reach(nearby_hosts().hosts("alpha").env("MASTER_ADDR", "an old one"));
+    for (const auto method : {cohort::start_method::spawn, cohort::start_method::forkserver}) {
+        const auto how = cohort::options(1).on(machines).start_method(method);
+        const auto usual = co_await cohort::run(cohort::function<master>(), how);
+        CHECK(usual.outcomes[0].result<std::string>() == "1 alpha");
+        const auto chosen = co_await cohort::run(cohort::function<master>(),
+                                                 cohort::options(how).env("MASTER_ADDR", "mine"));
+        CHECK(chosen.outcomes[0].result<std::string>() == "1 mine");
+    }
 }
 
 }  // namespace far_work_test

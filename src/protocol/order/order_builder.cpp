@@ -68,7 +68,10 @@ order_builder::start_template order_builder::make_template(const worker_plan& wo
     made.command = worker.command;
     made.own = worker.own;
     // The caller may be a worker itself: its own COHORT_INDEX and the like are not passed on.
-    made.environment = apply(inherited(caller_.environment), where);
+    auto passed = inherited(caller_.environment);
+    if (!plan_.host_variables.empty())  // of a name that stands twice, getenv() finds the first
+        passed = without(passed, host_variables, share_prefix);
+    made.environment = apply(passed, where);
     if (worker.command)
         made.candidates = candidates(worker.command->argv.front(), find(made.environment, "PATH"));
     else
