@@ -45,7 +45,7 @@ TEST_CASE("hosts values messages: each comes back as it was") {
     CHECK(read_back(welcome()) == welcome());
     const started_workers started{{1, 2, 3, 4}};
     CHECK(read_back(started) == started);
-    const used_resources used{{{3, 5ns, 6, 7, 'S'}, {0, 0ns, 0, 0, '?'}}};
+    const used_resources used{{{3, 5ns, 6, 7, 'S'}, {0, 0ns, 0, 0, '?'}}, 24};
     CHECK(read_back(used) == used);
     const ladder_spans stop{2s, 3ns};
     CHECK(read_back(stop) == stop);

@@ -55,13 +55,13 @@ seen_usage look_at(const base::patient_vector<looked_at>& workers) {
     return at;
 }
 
-detail::completion failed_with(std::error_code error) {
+}  // namespace
+
+detail::completion failed_usage(std::error_code error) {
     auto failed = detail::completion_of(detail::completion::kind::failed);
     failed.error = std::make_exception_ptr(std::system_error(error, "cohort::group::usage"));
     return failed;
 }
-
-}  // namespace
 
 usage_looks& usage_looks::of(loop::runtime& runtime) {
     // A forked copy of this process has another runtime.
@@ -78,7 +78,7 @@ usage_looks& usage_looks::of(loop::runtime& runtime) {
 void usage_looks::ask(base::patient_vector<looked_at> workers, std::error_code error,
                       detail::receiver to) {
     if (error)
-        return (void)runtime_.deliver(to, failed_with(error));
+        return (void)runtime_.deliver(to, failed_usage(error));
     const auto waiting = base::make_shared_patiently<loop::waiters>(runtime_, runtime_.loop());
     waiting->add(std::move(to), std::nullopt);
     looks_.push_back(waiting);
@@ -88,7 +88,7 @@ void usage_looks::ask(base::patient_vector<looked_at> workers, std::error_code e
     output::call_threads::of(runtime_.loop())
         .run([looked, seen] { base::patiently([&] { *seen = look_at(*looked); }); },
              [this, waiting, seen] {
-                 auto done = seen->error ? failed_with(seen->error) : detail::completion();
+                 auto done = seen->error ? failed_usage(seen->error) : detail::completion();
                  done.usage = std::shared_ptr<usages>(seen, &seen->found);
                  waiting->complete_all(done);
                  std::erase(looks_, waiting);

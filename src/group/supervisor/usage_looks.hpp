@@ -23,6 +23,9 @@ struct looked_at {
     std::shared_ptr<const start::worker_cgroup> cgroup;  // null: it has none of its own
 };
 
+/// The end of an operation that could not learn what workers use. @throws std::bad_alloc
+detail::completion failed_usage(std::error_code error);
+
 /// The operations that wait for what workers use. /proc and cgroups are read on the call threads,
 /// because a read may hang. Belongs to the engine's thread.
 class usage_looks {

@@ -40,6 +40,15 @@ detail::start_failure failure_of(const std::exception& why) {
     return {failed->code(), std::move(text), failed->error_index(), failed->stage()};
 }
 
+/// The value of errno in a std::system_error.
+int number_of(const std::exception_ptr& error) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::system_error& e) {
+        return e.code().value();
+    }
+}
+
 /// Of what a worker may make large.
 std::size_t size_of(const detail::ended_worker& end) {
     const auto& result = detail::outcome_access::result(*end.left);
@@ -151,10 +160,14 @@ void agent_group::usage() {
         group_->await_usage({weak_from_this(), usage_operation, true});
 }
 
-/// Nothing if it can't be known.
 void agent_group::tell_usage(const detail::completion& result) {
     say(frame_kind::used, base::patiently([&] {
-            return write_message(result.usage ? used_resources{*result.usage} : used_resources());
+            used_resources said;
+            if (result.what == detail::completion::kind::failed)
+                said.error = number_of(result.error);
+            else if (result.usage)
+                said.workers = *result.usage;
+            return write_message(said);
         }));
 }
 

@@ -17,7 +17,6 @@
 #include <exception>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,8 +68,8 @@ private:
     void part_not_started(const far_part& part, detail::start_failure why) override;
     void worker_begun(int index, pid_t pid) override { roll_.started(index, pid); }
     void worker_has_failed() override;
-    void used(const far_part& part, std::span<const worker_usage> workers) override {
-        usage_.answered(part, workers);
+    void used(const far_part& part, const used_resources& said) override {
+        usage_.answered(part, said);
     }
     void worker_ended(const far_part& part, detail::ended_worker end) override;
     void part_lost(const far_part& part, const std::string& why, time_point last) override;

@@ -191,7 +191,7 @@ void far_part::take(agent_news& result) {
     case frame_kind::begun:
         return take_beginning(result.begun);
     case frame_kind::used:
-        return result.used ? listener_.used(*this, result.used->workers) : breaks(breach::body);
+        return result.used ? listener_.used(*this, *result.used) : breaks(breach::body);
     case frame_kind::ended:
         return take_end(result.ended);
     default:

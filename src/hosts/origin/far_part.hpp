@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -43,7 +42,7 @@ public:
         /// One of its workers has failed. How that has ended follows, unless the part is lost.
         virtual void worker_has_failed() = 0;
         /// The answer to ask_usage(). The indices are those at the host.
-        virtual void used(const far_part& part, std::span<const worker_usage> workers) = 0;
+        virtual void used(const far_part& part, const used_resources& said) = 0;
         /// An attempt of a worker has ended. The index is that at the host.
         virtual void worker_ended(const far_part& part, detail::ended_worker end) = 0;
         /// Nothing more will be known of its workers. May come before part_started().

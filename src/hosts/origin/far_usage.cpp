@@ -2,8 +2,10 @@
 #include "hosts/origin/far_usage.hpp"
 
 #include "base/sys/patiently.hpp"
+#include "group/supervisor/usage_looks.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 namespace cohort::multihost {
@@ -17,6 +19,7 @@ void far_usage::ask(detail::receiver to) {
 void far_usage::begin() {
     now_ = std::exchange(next_, {});
     found_.clear();
+    error_ = 0;
     for (const auto& part : parts_)
         if (part->ask_usage())
             asked_.insert(part.get());
@@ -26,9 +29,14 @@ void far_usage::begin() {
 
 void far_usage::tell() {
     std::ranges::sort(found_, {}, &worker_usage::index);
-    detail::completion done;
-    done.usage = base::patiently([&] {
-        return std::make_shared<const std::vector<worker_usage>>(found_.begin(), found_.end());
+    const auto done = base::patiently([&] {
+        detail::completion result;
+        if (error_ != 0)
+            result = groups::failed_usage({error_, std::system_category()});
+        else
+            result.usage =
+                std::make_shared<const std::vector<worker_usage>>(found_.begin(), found_.end());
+        return result;
     });
     for (const auto& to : std::exchange(now_, {}))
         runtime_.deliver(to, done);
@@ -36,10 +44,11 @@ void far_usage::tell() {
         begin();
 }
 
-void far_usage::answered(const far_part& part, std::span<const worker_usage> workers) {
+void far_usage::answered(const far_part& part, const used_resources& said) {
     if (asked_.erase(&part) == 0)
         return;
-    for (auto one : workers) {
+    error_ = error_ != 0 ? error_ : said.error;
+    for (auto one : said.workers) {
         one.index += part.workers().first;
         found_.push_back(one);
     }

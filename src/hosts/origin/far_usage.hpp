@@ -9,7 +9,6 @@
 #include <cohort/usage.hpp>
 
 #include <memory>
-#include <span>
 #include <vector>
 
 namespace cohort::multihost {
@@ -23,7 +22,7 @@ public:
 
     void ask(detail::receiver to);
     /// A host has answered, or never will: then with nothing.
-    void answered(const far_part& part, std::span<const worker_usage> workers);
+    void answered(const far_part& part, const used_resources& said);
     /// Ends an operation with operation_aborted now. @return whether it waited here
     bool stop_waiting(detail::operation_id id);
 
@@ -35,6 +34,7 @@ private:
     const std::vector<std::shared_ptr<far_part>>& parts_;  // the group's
     base::patient_set<const far_part*> asked_;             // that have not answered
     base::patient_vector<worker_usage> found_;
+    int error_ = 0;  // of errno: why a host can't answer
     base::patient_vector<detail::receiver> now_;
     base::patient_vector<detail::receiver> next_;
 };

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t longest_name = 4096;
 constexpr std::size_t most_abilities = 256;
+constexpr int last_error_number = 4095;
 
 /// A text for people.
 template <wire W>
@@ -73,11 +74,12 @@ void walk(W& w, typename W::template of<worker_usage>& used) {
 
 template <wire W>
 void walk(W& w, typename W::template of<used_resources>& said) {
-    auto& [workers] = said;
+    auto& [workers, error] = said;
     std::size_t most = unlimited;
     if constexpr (W::reads)
         most = static_cast<std::size_t>(std::max(w.workers(), 0));
     w.list(workers, most, [&](auto& one) { walk(w, one); });
+    w.number(error, 0, last_error_number);
 }
 
 template <wire W>

@@ -55,6 +55,7 @@ struct started_workers {
 
 struct used_resources {
     std::vector<worker_usage> workers;
+    int error = 0;  // of errno: why it is not known
 
     friend bool operator==(const used_resources&, const used_resources&) = default;
 };
