@@ -162,12 +162,16 @@ TEST_CASE("hosts connection: messages of any size come whole and in order, both 
 
 TEST_CASE("hosts connection: what is urgent overtakes a large message") {
     holds([](auto& loop) {
-        both two(loop, 3, 1);
+        both two(loop, 4, 1);
         two.begin();
-        two.on_loop([&] { two.agent.link->send({frame_kind::ended, 1}, pattern(9'000'000)); });
-        two.on_loop([&] { two.agent.link->send({frame_kind::input_credit, 1}, pattern(5)); });
+        two.on_loop([&] {
+            two.agent.link->send({frame_kind::ended, 1}, pattern(9'000'000));
+            two.agent.link->send({frame_kind::input_credit, 1}, pattern(5));
+            two.agent.link->send({frame_kind::failed, 1}, pattern(5));
+        });
         const auto heard = two.origin.hears->all();
-        return heard[1].name.kind == frame_kind::input_credit && heard[2].body.size() == 9'000'000;
+        return heard[1].name.kind == frame_kind::input_credit &&
+               heard[2].name.kind == frame_kind::failed && heard[3].body.size() == 9'000'000;
     });
 }
 

@@ -95,15 +95,15 @@ TEST_CASE("hosts frame: each end sends its own kinds only") {
 }
 
 TEST_CASE("hosts frame: a beat comes back as it was written") {
-    const beat of{7, 6, 1500ns};
+    const beat of{7, 6, 1500ns, 9s};
     CHECK(read_beat(write_beat(of)) == of);
-    CHECK(read_beat(write_beat({7, 6, -1s})) == beat{7, 6, 0s});
+    CHECK(read_beat(write_beat({7, 6, -1s, -1s})) == beat{7, 6, 0s, 0s});
 }
 
 TEST_CASE("hosts frame: bodies of a wrong size or with impossible values are no beats") {
     for (std::size_t size = 0; size < 40; ++size)
-        CHECK(read_beat(byte_text(size)).has_value() == (size == 24));
-    byte_text body(24);
+        CHECK(read_beat(byte_text(size)).has_value() == (size == 32));
+    byte_text body(32);
     write_u64(body.data() + 16, std::uint64_t{1} << 63);
     CHECK_FALSE(read_beat(body));
 }

@@ -49,7 +49,7 @@ TEST_CASE("hosts values messages: each comes back as it was") {
     CHECK(read_back(used) == used);
     const ladder_spans stop{2s, 3ns};
     CHECK(read_back(stop) == stop);
-    CHECK(read_back(failed_worker{3}) == failed_worker{3});
+    CHECK(read_back(failed_worker{3, 9s}) == failed_worker{3, 9s});
     CHECK(read_back(begun_worker{3, 77}) == begun_worker{3, 77});
     CHECK(read_back(signal_request{2, SIGTERM}) == signal_request{2, SIGTERM});
     CHECK(read_back(signal_request{std::nullopt, 64}) == signal_request{std::nullopt, 64});

@@ -101,7 +101,7 @@ void agent_group::made(making& result) {
     group_ = std::move(result.group);
     group_->tell({[weak = weak_from_this()](int index) {
                       if (const auto self = weak.lock())
-                          self->tell_failure(index);
+                          self->has_failed(index);
                   },
                   [weak = weak_from_this()](int index, pid_t pid) {
                       if (const auto self = weak.lock())
@@ -192,14 +192,22 @@ void agent_group::tell_start() {
     has_started_ = true;
     say(frame_kind::started,
         base::patiently([&] { return write_message(started_workers{group_->snapshot().pids()}); }));
+    for (const auto& each : std::exchange(failed_in_start_, {}))
+        tell_failure(each);
     ask_next();
 }
 
 /// A start that goes on hears of it later: until then the others are none to be stopped.
-void agent_group::tell_failure(int index) {
+void agent_group::has_failed(int index) {
+    const failed_worker told{index, std::chrono::steady_clock::now().time_since_epoch()};
     if (has_started_)
-        say(frame_kind::failed,
-            base::patiently([&] { return write_message(failed_worker{index}); }));
+        tell_failure(told);
+    else
+        failed_in_start_.push_back(told);
+}
+
+void agent_group::tell_failure(const failed_worker& which) {
+    say(frame_kind::failed, base::patiently([&] { return write_message(which); }));
 }
 
 void agent_group::ask_next() {

@@ -4,6 +4,7 @@
 #include "base/sys/callback.hpp"
 #include "base/sys/patient_containers.hpp"
 #include "hosts/connection/agent_streams.hpp"
+#include "hosts/values/messages.hpp"
 #include "hosts/connection/connection.hpp"
 #include "hosts/link/bodies.hpp"
 #include "hosts/link/frame.hpp"
@@ -71,7 +72,8 @@ private:
     void made(making& result);
     void fail(const detail::start_failure& why);
     void tell_start();
-    void tell_failure(int index);
+    void has_failed(int index);
+    void tell_failure(const failed_worker& which);
     void tell_usage(const detail::completion& result);
     void ask_next();
     void tell_end(std::shared_ptr<const detail::ended_worker> end);
@@ -89,6 +91,7 @@ private:
     std::optional<ladder_spans> stopped_;  // before it was made
     std::optional<time_point> stopped_at_;
     bool has_started_ = false;
+    base::patient_vector<failed_worker> failed_in_start_;
     bool is_open_ = false;
     struct {
         std::shared_ptr<agent_streams> streams;  // null: the group is being made, or is closed

@@ -4,6 +4,7 @@
 #include "hosts/link/round_trips.hpp"
 
 #include <chrono>
+#include <optional>
 
 namespace cohort::multihost {
 
@@ -12,6 +13,7 @@ struct arrival {
     time_point at;
     std::chrono::system_clock::time_point time_of_day;
     duration under_way{0};  // how long, at least: half of the smallest round trip
+    std::optional<duration> offset = {};  // see round_trips
 };
 
 }  // namespace cohort::multihost

@@ -23,8 +23,8 @@ constexpr auto time_to_read = std::chrono::milliseconds(50);
 /// These are small, and mean the same wherever they stand between others.
 bool is_urgent(frame_kind kind) noexcept {
     return kind == frame_kind::beat || kind == frame_kind::gate || kind == frame_kind::stop ||
-           kind == frame_kind::signal || kind == frame_kind::data_credit ||
-           kind == frame_kind::input_credit;
+           kind == frame_kind::signal || kind == frame_kind::failed ||
+           kind == frame_kind::data_credit || kind == frame_kind::input_credit;
 }
 
 }  // namespace
@@ -149,10 +149,10 @@ void connection::pump() {
 /// May be called again after an exception.
 void connection::add_next(frame_writer& frames) {
     // The first message opens the link. Nothing overtakes the start of its group, because an agent
-    // takes what it does not know for what is over.
+    // takes what it does not know for what is over, nor that this has started.
     base::patient_set<std::uint32_t> unstarted;
     for (auto at = waiting_.begin(); is_.first_written && at != waiting_.end();)
-        if (at->name.kind == frame_kind::start) {
+        if (at->name.kind == frame_kind::start || at->name.kind == frame_kind::started) {
             unstarted.insert(at->name.group);
             ++at;
         } else if (is_urgent(at->name.kind) && !unstarted.contains(at->name.group)) {

@@ -4,7 +4,6 @@
 #include "hosts/link/little_endian.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <type_traits>
 
 namespace cohort::multihost {
@@ -13,7 +12,11 @@ namespace {
 static_assert(std::is_same_v<duration, std::chrono::nanoseconds>);
 
 constexpr std::size_t number_size = sizeof(std::uint64_t);
-constexpr std::size_t beat_size = 3 * number_size;
+constexpr std::size_t beat_size = 4 * number_size;
+
+std::uint64_t number_of(duration span) noexcept {
+    return static_cast<std::uint64_t>(std::max(span, duration{0}).count());
+}
 
 }  // namespace
 
@@ -21,8 +24,8 @@ std::vector<std::byte> write_beat(const beat& b) {
     std::vector<std::byte> body(beat_size);
     write_u64(body.data(), b.number);
     write_u64(body.data() + number_size, b.answers);
-    write_u64(body.data() + 2 * number_size,
-              static_cast<std::uint64_t>(std::max(b.held, duration{0}).count()));
+    write_u64(body.data() + 2 * number_size, number_of(b.held));
+    write_u64(body.data() + 3 * number_size, number_of(b.sent));
     return body;
 }
 
@@ -30,10 +33,12 @@ std::optional<beat> read_beat(std::span<const std::byte> body) noexcept {
     if (body.size() != beat_size)
         return std::nullopt;
     const auto held = read_u64(body.data() + 2 * number_size);
-    if (held > static_cast<std::uint64_t>(std::numeric_limits<duration::rep>::max()))
+    const auto sent = read_u64(body.data() + 3 * number_size);
+    if (held > number_of(duration::max()) || sent > number_of(latest_far_clock))
         return std::nullopt;
     return beat{read_u64(body.data()), read_u64(body.data() + number_size),
-                duration(static_cast<duration::rep>(held))};
+                duration(static_cast<duration::rep>(held)),
+                far_clock(static_cast<duration::rep>(sent))};
 }
 
 }  // namespace cohort::multihost

@@ -14,11 +14,17 @@ namespace cohort::multihost {
 using time_point = std::chrono::steady_clock::time_point;
 using duration = std::chrono::steady_clock::duration;
 
-/// Numbers instead of times, because the clocks of two hosts can't be compared.
+/// A time by the steady clock of the other end, which began at another moment than this one's.
+/// Only what two of them differ by means something here.
+using far_clock = duration;
+/// A clock that says more is wrong. Two such times can be added and subtracted.
+inline constexpr far_clock latest_far_clock = far_clock::max() / 4;
+
 struct beat {
     std::uint64_t number = 0;   // of this beat, from 1 on
     std::uint64_t answers = 0;  // the number of a beat of the other end, 0: none
     duration held{0};           // how long ago that one came
+    far_clock sent{0};
 
     friend bool operator==(const beat&, const beat&) = default;
 };
@@ -31,7 +37,7 @@ struct ladder_spans {
     friend bool operator==(const ladder_spans&, const ladder_spans&) = default;
 };
 
-// A span below zero is written as zero.
+// A span or a time below zero is written as zero.
 std::vector<std::byte> write_beat(const beat& b);
 /// Empty: it is none. That is breach::body.
 std::optional<beat> read_beat(std::span<const std::byte> body) noexcept;

@@ -19,6 +19,7 @@ void lease::received(time_point now) noexcept {
 
 void lease::received_beat(const beat& b, time_point now) noexcept {
     trips_.answered(b.answers, b.held, now);
+    trips_.came(b.sent, now);
     to_answer_ = b.number;
     to_answer_came_ = now;
     // On a busy link, too, on which no beat is due.
@@ -50,7 +51,8 @@ beat lease::make_beat(time_point now) noexcept {
     answer_.reset();
     const auto number = trips_.sent(now);
     const auto answers = std::exchange(to_answer_, 0);
-    return {number, answers, answers > 0 ? now - to_answer_came_ : duration{0}};
+    return {number, answers, answers > 0 ? now - to_answer_came_ : duration{0},
+            now.time_since_epoch()};
 }
 
 void lease::has_read() noexcept {

@@ -2,6 +2,7 @@
 #include "hosts/link/round_trips.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace cohort::multihost {
 
@@ -20,6 +21,19 @@ void round_trips::answered(std::uint64_t number, duration held, time_point now) 
     if (held < duration{0} || held > elapsed)
         return;
     smallest_ = std::min(elapsed - held, smallest_.value_or(duration::max()));
+}
+
+void round_trips::came(far_clock sent, time_point now) noexcept {
+    constexpr int beats_together = 10;
+    if (came_++ % beats_together == 0)
+        least_before_ = std::exchange(least_, std::nullopt);
+    least_ = std::min(now.time_since_epoch() - sent, least_.value_or(duration::max()));
+}
+
+std::optional<duration> round_trips::offset() const noexcept {
+    if (!smallest_ || !least_)
+        return std::nullopt;
+    return std::min(*least_, least_before_.value_or(duration::max())) - *smallest_ / 2;
 }
 
 }  // namespace cohort::multihost

@@ -133,14 +133,20 @@ void far_part::read_next() {
     }
 }
 
+end_reader_place far_part::place_at(const arrival& when) const {
+    auto place = how_.ends;
+    place.now = when.at - when.under_way;
+    place.offset = when.offset;
+    place.time_of_day =
+        when.time_of_day -
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(when.under_way);
+    return place;
+}
+
 /// The workers decide how long this takes, so it is done elsewhere.
 void far_part::read(news& one) {
     in_.is_reading = true;
-    auto place = how_.ends;
-    place.now = one.when.at - one.when.under_way;
-    place.time_of_day = one.when.time_of_day -
-                        std::chrono::duration_cast<std::chrono::system_clock::duration>(
-                            one.when.under_way);
+    const auto place = place_at(one.when);
     auto result = base::make_shared_patiently<reading>();
     // The queue keeps the message until it is read. What it takes is given back here.
     const auto work = [result, place, &said = *one.said] {
@@ -213,7 +219,7 @@ void far_part::take_failure(read_value<failed_worker>& said, const arrival& when
         return breaks(breach::body);
     if (!has_started() || part_.has_ended(static_cast<std::size_t>(said->index)))
         return breaks(breach::order);
-    failed_.emplace(said->index, when.at - when.under_way);
+    failed_.emplace(said->index, place_at(when).when(said->at));
     listener_.worker_has_failed();
 }
 

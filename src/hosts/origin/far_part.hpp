@@ -115,6 +115,7 @@ private:
 
     void add(news one);
     void read_next();
+    end_reader_place place_at(const arrival& when) const;
     void read(news& one);
     void was_read(const std::shared_ptr<reading>& result);
     void take(agent_news& result);

@@ -93,7 +93,9 @@ void link_parts::hear(message what) {
     if (!part)
         return;
     arrival when{std::chrono::steady_clock::now(), std::chrono::system_clock::now()};
-    when.under_way = link_->times().trips().smallest().value_or(duration{0}) / 2;
+    const auto& trips = link_->times().trips();
+    when.under_way = trips.smallest().value_or(duration{0}) / 2;
+    when.offset = trips.offset();
     part->heard(std::move(what), when);
 }
 

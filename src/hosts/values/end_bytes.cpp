@@ -23,6 +23,7 @@ class end_writer : public wire_writer {
 public:
     explicit end_writer(time_point now) noexcept : now_(now) {}
 
+    void begin() { moment(now_.time_since_epoch()); }
     void time(time_point when) { span(std::max(now_ - when, duration::zero())); }
     void clean(const std::string& value, std::size_t most) {
         text(base::clean_and_bounded(value, most));
@@ -38,15 +39,21 @@ private:
 class end_reader : public wire_reader {
 public:
     end_reader(std::span<const std::byte> bytes, const end_reader_place& here) noexcept
-        : wire_reader(bytes, here.workers), here_(here) {}
+        : wire_reader(bytes, here.workers), here_(here), now_(here.now) {}
+
+    void begin() {
+        far_clock sent{0};
+        moment(sent);
+        now_ = here_.when(sent);
+    }
 
     /// An age beyond the life of the group is not to be believed.
     void time(time_point& value) {
         std::int64_t age = 0;
         number(age);
-        const auto longest = std::max(here_.now - here_.earliest, duration::zero());
-        value = here_.now -
-                std::clamp(duration(std::chrono::nanoseconds(age)), duration::zero(), longest);
+        const auto longest = std::max(now_ - here_.earliest, duration::zero());
+        value =
+            now_ - std::clamp(duration(std::chrono::nanoseconds(age)), duration::zero(), longest);
     }
     /// The origin's name for it: an agent does not know that, and may not choose it.
     const std::string& host() const noexcept { return here_.host; }
@@ -73,6 +80,7 @@ public:
 
 private:
     const end_reader_place& here_;
+    time_point now_;  // when it was sent
 };
 
 template <class T>
@@ -292,6 +300,7 @@ void walk(W& w, typename W::template of<detail::ended_worker>& worker) {
 
 std::vector<std::byte> write_end(const detail::ended_worker& end, time_point now) {
     end_writer w(now);
+    w.begin();
     walk(w, end);
     return w.take();
 }
@@ -316,7 +325,10 @@ read_value<detail::ended_worker> read_end(std::span<const std::byte> bytes,
                                           const end_reader_place& here) noexcept {
     return read_whole<detail::ended_worker>(
         "the end of a worker", end_reader(bytes, here),
-        [](end_reader& w, detail::ended_worker& end) { walk(w, end); });
+        [](end_reader& w, detail::ended_worker& end) {
+            w.begin();
+            walk(w, end);
+        });
 }
 
 }  // namespace cohort::multihost

@@ -98,8 +98,9 @@ void walk(W& w, typename W::template of<begun_worker>& said) {
 
 template <wire W>
 void walk(W& w, typename W::template of<failed_worker>& said) {
-    auto& [index] = said;
+    auto& [index, at] = said;
     w.index(index);
+    w.moment(at);
 }
 
 template <wire W>

@@ -78,6 +78,7 @@ struct begun_worker {
 /// This worker has failed.
 struct failed_worker {
     int index = 0;
+    far_clock at{0};
 
     friend bool operator==(const failed_worker&, const failed_worker&) = default;
 };

@@ -35,6 +35,12 @@ void wire_reader::span(duration& value) {
     value = std::chrono::nanoseconds(count);
 }
 
+void wire_reader::moment(far_clock& value) {
+    std::int64_t count = 0;
+    number(count, 0, latest_far_clock.count());
+    value = far_clock(count);
+}
+
 void wire_reader::text(std::string& value, std::size_t most) {
     const auto found = from_.binary("a text");
     if (found.size() > most)

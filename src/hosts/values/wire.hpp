@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "hosts/link/bodies.hpp"
+
 #include <cohort/detail/cbor.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -29,8 +30,6 @@
 // once, with their limits: with a wire_writer it writes them, with a wire_reader it reads them.
 // Both ends of a link are the same build, so the bytes have no names and no versions.
 namespace cohort::multihost {
-
-using duration = std::chrono::steady_clock::duration;
 
 /// A text or a list that only the size of its message bounds.
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
@@ -64,6 +63,7 @@ public:
         to_.integer(static_cast<int>(value));
     }
     void span(duration value) { to_.integer(std::chrono::nanoseconds(value).count()); }
+    void moment(far_clock value) { span(value); }
     void text(std::string_view value, std::size_t = unlimited) {
         to_.binary(std::as_bytes(std::span(value)));
     }
@@ -147,6 +147,7 @@ public:
     }
     /// Never negative.
     void span(duration& value);
+    void moment(far_clock& value);
     void text(std::string& value, std::size_t most = unlimited);
     /// A text without a NUL, which would end it early in a system call.
     void word(std::string& value);
