@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The first failure in time is thrown.
+// After the first failure no host starts a worker, and the first failure in time is thrown.
 #include "far_support.hpp"
 #include "group_test.hpp"
 #include "pool_support.hpp"
@@ -17,6 +17,7 @@ namespace far_failure_test {
 
 using namespace cohort::test;
 using namespace std::chrono_literals;
+using cohort::cause;
 
 namespace {
 
@@ -36,7 +37,50 @@ void fails_on_signal(int index, std::string path) {
     throw std::runtime_error("worker " + std::to_string(index));
 }
 
+void first_fails_on_signal(int index, std::string path) {
+    await_signal(path);
+    if (index == 0)
+        throw std::runtime_error("the first");
+}
+
+bool has_never_started(const cohort::outcome& worker) {
+    return worker.cause == cause::stopped && worker.pid == 0;
+}
+
 }  // namespace
+
+GROUP_TEST("far failure: no host starts a worker that waits in the notice period") {
+    const auto machines = co_await cohort::reach(nearby_hosts().hosts("alpha", "beta"));
+    ready_by_path up(executor);
+    const auto how = cohort::options(6).on(machines).at_once(2).notice_period(1h);
+    auto group = co_await cohort::spawn(cohort::function<first_fails_on_signal>(up.path()), how);
+    co_await up.wait(2);  // 0 on alpha, and 3 on beta
+    group.signal(0, SIGUSR1);
+    for (auto next = co_await group.next(); next->index != 0; next = co_await group.next())
+        CHECK(has_never_started(*next));
+    group.signal(3, SIGUSR1);  // its place is free then
+    const auto error = co_await failure<cohort::process_raised_exception>(group);
+    CHECK(error.error_index() == 0);
+    for (const auto& worker : error.outcomes())
+        if (worker.index == 3)
+            CHECK(worker.success());
+        else if (worker.index != 0)
+            CHECK(has_never_started(worker));
+}
+
+GROUP_TEST("far failure: a host whose worker has failed starts none that waits") {
+    const auto machines = co_await cohort::reach(nearby_hosts().hosts("alpha"));
+    ready_by_path up(executor);
+    for (int round = 0; round < 5; ++round) {
+        auto group = co_await cohort::spawn(cohort::function<first_fails_on_signal>(up.path()),
+                                            cohort::options(3).on(machines).at_once(1));
+        co_await up.wait(1);
+        group.signal(0, SIGUSR1);
+        const auto error = co_await failure<cohort::process_raised_exception>(group);
+        CHECK(has_never_started(error.outcomes()[1]));
+        CHECK(has_never_started(error.outcomes()[2]));
+    }
+}
 
 GROUP_TEST("far failure: the first of two is thrown also if its message takes longer") {
     relays all;

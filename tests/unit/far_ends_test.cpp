@@ -72,6 +72,9 @@ TEST_CASE("far ends: an end is the worker's, with its index in the group") {
 
 TEST_CASE("far ends: a worker that its host stops by itself is the host's failure") {
     const auto victim = end_by(SIGTERM, cause::stopped, true, zero + 3s);
+    const auto held = judge_told(victim, 0, {{}, {}, "", {}, true});  // it waited for its start
+    CHECK(held.judged.victim);
+    CHECK(held.left.cause == victim.left->cause);
     const auto own = judge_told(victim, 0, {});
     CHECK(own.left.cause == cause::host_lost);
     CHECK_FALSE(own.judged.victim);

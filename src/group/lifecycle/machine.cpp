@@ -10,7 +10,7 @@ namespace cohort::groups {
 namespace {
 
 constexpr std::size_t state_count = 6;
-constexpr std::size_t event_count = 10;
+constexpr std::size_t event_count = 11;
 constexpr std::size_t action_count = 5;
 
 /// One step of the ladder: its state, what is sent on entering it, and how long it lasts.
@@ -72,14 +72,14 @@ struct machine::table {
 /// of its own: all_over() finds it.
 const machine::table::reaction machine::table::cells[state_count][event_count] = {
 #define R(name) &table::name
-//              worker       start     start    ended    worker     worker   not        worker   stop     step's
-//              started      finished  failed   well     failed     restarts started    dropped  asked    deadline
-/* starting */ {R(none),     R(go_on), R(kill), R(none), R(note),   R(none), R(note),   R(none), R(stop), R(none)},
-/* running  */ {R(none),     R(none),  R(none), R(none), R(notice), R(none), R(notice), R(none), R(stop), R(none)},
-/* noticing */ {R(none),     R(none),  R(none), R(none), R(none),   R(none), R(none),   R(none), R(stop), R(next_step)},
-/* stopping */ {R(catch_up), R(none),  R(none), R(none), R(none),   R(none), R(none),   R(none), R(none), R(next_step)},
-/* killing  */ {R(catch_up), R(none),  R(none), R(none), R(none),   R(none), R(none),   R(none), R(none), R(next_step)},
-/* ended    */ {R(none),     R(none),  R(none), R(none), R(none),   R(none), R(none),   R(none), R(none), R(none)},
+//              worker       start     start    ended    worker     worker   not        worker   stop     step's        failed
+//              started      finished  failed   well     failed     restarts started    dropped  asked    deadline      elsewhere
+/* starting */ {R(none),     R(go_on), R(kill), R(none), R(note),   R(none), R(note),   R(none), R(stop), R(none),      R(note)},
+/* running  */ {R(none),     R(none),  R(none), R(none), R(notice), R(none), R(notice), R(none), R(stop), R(none),      R(notice)},
+/* noticing */ {R(none),     R(none),  R(none), R(none), R(none),   R(none), R(none),   R(none), R(stop), R(next_step), R(none)},
+/* stopping */ {R(catch_up), R(none),  R(none), R(none), R(none),   R(none), R(none),   R(none), R(none), R(next_step), R(none)},
+/* killing  */ {R(catch_up), R(none),  R(none), R(none), R(none),   R(none), R(none),   R(none), R(none), R(next_step), R(none)},
+/* ended    */ {R(none),     R(none),  R(none), R(none), R(none),   R(none), R(none),   R(none), R(none), R(none),      R(none)},
 #undef R
 };
 // clang-format on
@@ -121,6 +121,8 @@ bool machine::table::count(event e) {
         return true;
     case event::deadline:
         return group.deadline() && now >= *group.deadline();
+    case event::failed_elsewhere:
+        return true;
     }
     return false;
 }
@@ -235,7 +237,7 @@ const char* to_string(event e) noexcept {
     constexpr const char* names[event_count] = {
         "worker_started", "start_finished",  "start_failed",       "worker_ended_well",
         "worker_failed",  "worker_restarts", "worker_not_started", "worker_dropped",
-        "stop_asked",     "deadline"};
+        "stop_asked",     "deadline",        "failed_elsewhere"};
     return names[static_cast<std::size_t>(e)];
 }
 

@@ -28,6 +28,7 @@ enum class event {
     worker_dropped,      // a worker that waits will not be started any more
     stop_asked,          // stop, drop, cancel, end of the program
     deadline,  // only time has passed: a step is over, or the group's time limit is reached
+    failed_elsewhere,  // another part of the same group has a failure that stops all of it
 };
 
 /// What the group must now do, in this order when there are several. `send_*` go to every live

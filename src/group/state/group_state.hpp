@@ -62,6 +62,9 @@ public:
     /// The start of the whole group that this is a part of has failed: nothing of logs() stays.
     virtual void forget_logs() = 0;
     virtual void cancel(operation_id id, cancel_mode mode) = 0;
+    /// A worker of another part of the same group has failed: a stop is to follow, so nobody is
+    /// started any more.
+    virtual void failed_elsewhere() = 0;
     /// With no step longer than `longest` says.
     virtual void stop(const groups::step_spans& longest) = 0;
     virtual void signal(int signo) = 0;

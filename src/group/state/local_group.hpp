@@ -53,6 +53,7 @@ public:
             life_.stop_first = longest;
     }
     void forget_logs() override { outcomes_.forget_logs(); }
+    void failed_elsewhere() override { lifecycle_.happen(event::failed_elsewhere); }
     void signal(int signo) override { workers_.signal(signo); }
     void signal(int index, int signo) override { workers_.signal(index, signo); }
 

@@ -186,6 +186,8 @@ void agent::heard_of_group(message what) {
         return runtime_.loop().post(
             [group, said = *said.value] { group->signal(said.index, said.signo); });
     }
+    case frame_kind::hold:
+        return runtime_.loop().post([group] { group->hold(); });
     case frame_kind::usage:
         return runtime_.loop().post([group] { group->usage(); });
     case frame_kind::data_credit:

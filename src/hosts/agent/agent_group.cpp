@@ -146,6 +146,11 @@ void agent_group::stop(const ladder_spans& spans) {
         stopped_ = spans;
 }
 
+void agent_group::hold() {
+    if (group_)
+        group_->failed_elsewhere();
+}
+
 void agent_group::signal(std::optional<int> index, int signo) {
     if (!group_ || (index && *index >= group_->snapshot().size()))
         return;

@@ -39,6 +39,8 @@ public:
     void begin(std::vector<std::byte> plan);
     /// All hosts have started their workers.
     void open_gate() noexcept { is_open_ = true; }
+    /// Starts nobody any more, and goes on.
+    void hold();
     /// With steps that are no longer than these. Before open_gate() the start has failed on another
     /// host.
     void stop_by_origin(const ladder_spans& spans);

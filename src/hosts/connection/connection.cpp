@@ -23,7 +23,7 @@ constexpr auto time_to_read = std::chrono::milliseconds(50);
 /// These are small, and mean the same wherever they stand between others.
 bool is_urgent(frame_kind kind) noexcept {
     return kind == frame_kind::beat || kind == frame_kind::gate || kind == frame_kind::stop ||
-           kind == frame_kind::signal || kind == frame_kind::failed ||
+           kind == frame_kind::hold || kind == frame_kind::signal || kind == frame_kind::failed ||
            kind == frame_kind::data_credit || kind == frame_kind::input_credit;
 }
 

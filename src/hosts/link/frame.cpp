@@ -51,6 +51,7 @@ bool may_send(side from, std::uint8_t kind) noexcept {
     case frame_kind::signal:
     case frame_kind::usage:
     case frame_kind::stop:
+    case frame_kind::hold:
     case frame_kind::leave:
         return from == side::origin;
     case frame_kind::beat:

@@ -55,6 +55,7 @@ enum class frame_kind : std::uint8_t {
     used = 20,          // from the agent: the answer
     told_to_end = 21,   // from the agent: a signal ends it; it stops its groups, then says bye
     begun = 22,         // from the agent: one worker has started later than the group
+    hold = 23,          // from the origin: a worker elsewhere has failed; start nobody any more
 };
 
 /// @return false: no frame kind, or one that this end never sends

@@ -20,7 +20,9 @@ void put_first(outcome& left, const std::string& text) {
 void mark_host_ended(far_end& end, const far_stop& by) {
     auto& [left, judged] = end;
     const bool is_told = !by.told_to_end.empty();
-    const bool was_stopped = judged.victim && (!by.sent || (is_told && by.told_at <= *by.sent));
+    const bool has_reason = by.sent || by.holds;  // of the group's own
+    const bool came_first = is_told && (!by.sent || by.told_at <= *by.sent);
+    const bool was_stopped = judged.victim && (!has_reason || came_first);
     const bool was_signaled =
         is_told && !judged.victim && left.status.signaled() && left.status.signal() == SIGTERM;
     if (judged.success || !(was_stopped || was_signaled))

@@ -29,6 +29,7 @@ struct far_stop {
     std::optional<std::chrono::steady_clock::duration> limit;
     std::string told_to_end;     // why the host ends by itself; empty: it does not
     groups::time_point told_at{};  // when it has said so
+    bool holds = false;  // a worker has failed, therefore no host starts another one
 };
 
 /// Of a worker whose end the agent has told. A host that ends by itself stops its workers, and an

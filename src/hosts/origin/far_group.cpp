@@ -156,6 +156,8 @@ void far_group::part_has_answered() {
     lifecycle_.happen(start_.failure ? event::start_failed : event::start_finished);
     if (has_failed)
         return;
+    if (life_.holds)
+        stop_for_failure();
     if (start_.completes == groups::start_completes::when_started)
         complete_start(nullptr);
     else if (start_.to)
@@ -215,15 +217,24 @@ void far_group::stop_parts(const ladder_spans& spans) {
 
 /// The other workers need not wait until all is known of its end. The lifecycle learns of it then.
 void far_group::worker_has_failed() {
+    life_.holds = how_.whole.policy == on_failure::stop_all;
+    if (start_.unanswered == 0 && life_.holds)
+        stop_for_failure();
+}
+
+/// In the notice period only the starts end.
+void far_group::stop_for_failure() {
     const auto& s = how_.whole;
-    if (start_.unanswered == 0 && s.policy == on_failure::stop_all &&
-        s.notice_period == duration::zero())
-        stop_parts({s.grace_period, s.kill_timeout});
+    if (s.notice_period == duration::zero())
+        return stop_parts({s.grace_period, s.kill_timeout});
+    for (const auto& part : parts_)
+        part->hold();
 }
 
 far_stop far_group::stop_at(const far_part& part) const {
     far_stop by;
     by.sent = life_.stop_sent;
+    by.holds = life_.holds;
     if (lifecycle_.life().timed_out())
         by.limit = settings_->time_limit;
     if (const auto* const told = part.told_to_end()) {
@@ -243,10 +254,13 @@ void far_group::worker_ended(const far_part& part, detail::ended_worker end) {
 void far_group::part_lost(const far_part& part, const std::string& why, time_point last) {
     if (part.has_started()) {
         const auto& workers = part.workers();
+        bool are_all_known = true;
         for (int index = workers.first; index < workers.first + workers.count; ++index)
-            if (!part.has_ended(index))
+            if (!part.has_ended(index)) {
+                are_all_known = false;
                 lose_worker(part, index, why, last);
-        return;
+            }
+        return are_all_known ? void() : worker_has_failed();
     }
     base::patiently([&] {
         fail_start(std::make_exception_ptr(host_lost(

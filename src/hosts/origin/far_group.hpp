@@ -56,6 +56,7 @@ public:
     void cancel(detail::operation_id id, detail::cancel_mode mode) override;
     void stop(const groups::step_spans& longest) override;
     void forget_logs() override { outcomes_.forget_logs(); }
+    void failed_elsewhere() override {}  // it is the whole
     void signal(int signo) override;
     void signal(int index, int signo) override;
     void stop_within(std::chrono::steady_clock::duration limit) override;
@@ -80,6 +81,7 @@ private:
     void part_has_answered();
     void perform(action a);
     void stop_parts(const ladder_spans& spans);
+    void stop_for_failure();
     far_stop stop_at(const far_part& part) const;
     void lose_worker(const far_part& part, int index, const std::string& why, time_point last);
     void publish(detail::ended_worker end, far_end judged);
@@ -95,6 +97,7 @@ private:
         loop::stop_spans::entry longest_stop;
         time_point began{};
         std::optional<time_point> stop_sent;
+        bool holds = false;  // a failure has ended the starts
         int open_parts = 0;
         int open_streams = 0;  // of workers
         bool gave_up = false;

@@ -51,6 +51,11 @@ void far_part::stop(const ladder_spans& spans) {
     happen({.what = part_event::kind::stop, .spans = spans});
 }
 
+void far_part::hold() {
+    if (has_started() && !part_.is_over())
+        say(frame_kind::hold);
+}
+
 void far_part::signal(std::optional<int> index, int signo) {
     if (index)
         *index -= workers().first;

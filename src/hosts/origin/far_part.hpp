@@ -90,6 +90,8 @@ public:
     void begin(std::weak_ptr<const void> group, std::shared_ptr<const detail::spawn_plan> plan);
     /// All hosts have started their workers.
     void open_gate() { happen({part_event::kind::open_gate}); }
+    /// A worker of any host has failed, and a stop is to follow: nobody starts any more.
+    void hold();
     void stop(const ladder_spans& spans);
     /// @param index  the group's; empty: all workers
     void signal(std::optional<int> index, int signo);

@@ -99,10 +99,10 @@ std::size_t most_captured(const detail::spawn_plan& plan) {
     return most;
 }
 
-/// When workers of all hosts are stopped, only the whole group can decide.
+/// When workers of all hosts are stopped, only the whole group can decide. After a failure a host
+/// starts nobody any more, and waits to be told.
 void leave_decisions(detail::group_settings& of_part) {
-    of_part.policy = on_failure::keep_going;
-    of_part.notice_period = {};
+    of_part.notice_period = duration::max();
     of_part.time_limit = std::nullopt;
 }
 
