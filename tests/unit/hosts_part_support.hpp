@@ -43,8 +43,9 @@ public:
         const bool is_awaited = part.current() == part_state::stopping || all_ended();
         demand(part.deadline().has_value() == (is_awaited && !part.is_over()),
                "who stops, and who has nobody left, has a deadline, nobody else");
-        demand(!before.deadline() || !part.deadline() || *part.deadline() <= *before.deadline(),
-               "a deadline never moves to a later time");
+        demand(!before.deadline() || !part.deadline() || *part.deadline() <= *before.deadline() ||
+                   now >= *before.deadline() + 1s,
+               "a deadline that is seen in time never moves to a later one");
         demand(!ends_link(e.what) || part.is_over(), "the end of the link is the end");
         for (std::size_t i = 0; i < ended_.size(); ++i)
             demand(part.has_ended(i) == (ended_[i] == 1), "it knows who has ended");

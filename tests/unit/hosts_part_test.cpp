@@ -133,6 +133,17 @@ TEST_CASE("hosts part: a stop that takes longer than the agent may take is a los
     CHECK(patient.deadline() == time_point::max());
 }
 
+TEST_CASE("hosts part: a deadline that is seen late gives the agent host_timeout more") {
+    auto part = after(ways_to_live[3]);
+    take(part, stop(30s));  // until 50 s
+    const auto late = part_zero + 110s;  // both ends stood still
+    CHECK(take(part, {part_hears::deadline}, late) == "-> stopping");
+    CHECK(part.deadline() == late + part_timeout);
+    CHECK(take(part, ended(0), late + 1s) == "report_ended 0 -> stopping");
+    CHECK(take(part, {part_hears::deadline}, late + 10s) == "report_lost close -> lost");
+    CHECK(part.loss() == part_loss{part_loss::kind::overdue});
+}
+
 TEST_CASE("hosts part: however the link ends, the host is lost once unless it has reported") {
     const std::vector<std::pair<part_event, part_loss>> ways{
         {{part_hears::left}, {part_loss::kind::left}},

@@ -11,6 +11,8 @@ namespace {
 constexpr std::size_t part_states = 7;
 constexpr std::size_t part_events = 12;
 constexpr std::size_t most_actions = 3;  // of one event
+/// An end that comes so much too late did not run.
+constexpr auto stood_still = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -129,9 +131,14 @@ void remote_part::table::reported() {
     end(part_state::reported);
 }
 
+/// This end may not have run for a while, as after a suspension. Then what the agent has said
+/// meanwhile is still to come, and the agent may have stood still, too.
 void remote_part::table::time() {
-    if (part.deadline_ && now >= *part.deadline_)
-        lose({part_loss::kind::overdue});
+    if (!part.deadline_ || now < *part.deadline_)
+        return;
+    if (now - *part.deadline_ < stood_still)
+        return lose({part_loss::kind::overdue});
+    part.deadline_ = detail::saturating_add(now, part.host_timeout_);
 }
 
 /// When the agent has ended its workers, even if the stop reaches it as late as its lease allows.

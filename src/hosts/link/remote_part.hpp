@@ -108,7 +108,8 @@ public:
 
     part_state current() const noexcept { return state_; }
     bool is_over() const noexcept { return state_ >= part_state::reported; }
-    /// When event `deadline` must be handed in. It moves only to earlier times.
+    /// When event `deadline` must be handed in. It moves only to earlier times, unless that is done
+    /// a second too late: then the agent gets host_timeout more.
     std::optional<time_point> deadline() const noexcept { return deadline_; }
     /// What was asked of the stop: the shortest of each span.
     const ladder_spans& spans() const noexcept { return spans_; }

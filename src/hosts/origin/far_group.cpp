@@ -16,18 +16,15 @@ namespace {
 
 using detail::completion;
 
-/// What the lifecycle needs to know. The ladder is climbed at the hosts, and their reports take
-/// their time: a host that is too late is lost before its workers are given up here.
-std::shared_ptr<const detail::group_settings> settings_of(const detail::group_settings& whole,
-                                                          duration host_timeout) {
+/// What the lifecycle needs to know. The ladder is climbed at the hosts, and each part knows when
+/// its host is too late: only exit() gives up workers here.
+std::shared_ptr<const detail::group_settings> settings_of(const detail::group_settings& whole) {
     detail::group_settings settings;
     settings.nprocs = whole.nprocs;
     settings.name = whole.name;
     settings.notice_period = whole.notice_period;
     settings.grace_period = whole.grace_period;
-    auto longest = detail::saturating_add(time_point() + whole.kill_timeout, host_timeout);
-    longest = detail::saturating_add(longest, host_timeout);
-    settings.kill_timeout = longest.time_since_epoch();
+    settings.kill_timeout = duration::max();
     settings.policy = whole.policy;
     settings.time_limit = whole.time_limit;
     settings.daemon = whole.daemon;
@@ -45,7 +42,7 @@ bool was_cancelled(const detail::start_failure& why) {
 far_group::far_group(groups::services& services, settings how,
                      std::shared_ptr<output::group_streams> streams)
     : group_state(services.runtime(), how.whole.nprocs, std::move(streams)),
-      how_(std::move(how)), settings_(settings_of(how_.whole, how_.host_timeout)),
+      how_(std::move(how)), settings_(settings_of(how_.whole)),
       lifecycle_(runtime_, *settings_),
       outcomes_(services, settings_, streams_, lifecycle_.life(), snapshot_), works_(*how_.plan),
       roll_(snapshot_, settings_->nprocs), usage_(runtime_, parts_) {}
@@ -59,7 +56,9 @@ void far_group::add_part(std::shared_ptr<host_link> link, far_part::settings how
 // --- requests ---
 
 void far_group::start(detail::receiver to, groups::start_completes when) {
-    life_.longest_stop = runtime_.spans().add(groups::longest_stop(*settings_));
+    const auto ladder = time_point(groups::longest_stop(how_.whole));
+    const auto longest = detail::saturating_add(ladder, 2 * how_.host_timeout);
+    life_.longest_stop = runtime_.spans().add(longest.time_since_epoch());
     runtime_.loop().post(
         [self = shared_from_this(), to = std::move(to), when] { self->begin(to, when); });
 }
