@@ -250,6 +250,7 @@ void far_group::worker_ended(const far_part& part, detail::ended_worker end) {
     publish(std::move(end), std::move(judged));
 }
 
+/// A start that was stopped stays that, whatever becomes of a host then.
 void far_group::part_lost(const far_part& part, const std::string& why, time_point last) {
     if (part.has_started()) {
         const auto& workers = part.workers();
@@ -261,6 +262,8 @@ void far_group::part_lost(const far_part& part, const std::string& why, time_poi
             }
         return are_all_known ? void() : worker_has_failed();
     }
+    if (start_.is_held)
+        return part_has_answered();
     base::patiently([&] {
         fail_start(std::make_exception_ptr(host_lost(
             fmt::format("host {} was lost during the start: {}", part.host(), why),
