@@ -117,14 +117,17 @@ void frame_reader::begin_body(const frame_header& header) {
         end_body();
 }
 
-/// A body that has become large gets room for the largest at once: untouched pages cost nothing,
-/// and a move of what has come would hold up the other messages.
+/// A body that has become large gets much more room at once, because a move of what has come holds
+/// up the other messages. Not all that it may need, because an allocator may touch what it gives:
+/// glibc's does so where MALLOC_PERTURB_ is set.
 void frame_reader::make_room(std::vector<std::byte>& body, std::size_t more) const {
     constexpr std::size_t large = std::size_t{8} << 20;
-    if (body.size() + more < large || body.size() + more <= body.capacity())
+    constexpr std::size_t growth = 8;
+    const auto wanted = body.size() + more;
+    if (wanted < large || wanted <= body.capacity())
         return;
     try {
-        body.reserve(largest_);
+        body.reserve(std::min(largest_, growth * wanted));
     } catch (const std::bad_alloc&) {
         // It grows as it comes.
     }
