@@ -21,24 +21,13 @@ using cohort::cause;
 
 namespace {
 
-/// Says that it is ready, and waits for SIGUSR1.
-void await_signal(const std::string& path) {
-    sigset_t go;
-    ::sigemptyset(&go);
-    ::sigaddset(&go, SIGUSR1);
-    ::pthread_sigmask(SIG_BLOCK, &go, nullptr);
-    say_ready_at(path);
-    int got = 0;
-    ::sigwait(&go, &got);
-}
-
 void fails_on_signal(int index, std::string path) {
-    await_signal(path);
+    wait_for_go(SIGUSR1, [&] { say_ready_at(path); });
     throw std::runtime_error("worker " + std::to_string(index));
 }
 
 void first_fails_on_signal(int index, std::string path) {
-    await_signal(path);
+    wait_for_go(SIGUSR1, [&] { say_ready_at(path); });
     if (index == 0)
         throw std::runtime_error("the first");
 }

@@ -75,13 +75,7 @@ void outlives_sigterm(int, std::string path) {
 
 /// Returns a large text when it has SIGUSR1.
 std::string returns_much(int, std::string path) {
-    sigset_t go;
-    ::sigemptyset(&go);
-    ::sigaddset(&go, SIGUSR1);
-    ::pthread_sigmask(SIG_BLOCK, &go, nullptr);
-    say_ready_at(path);
-    int got = 0;
-    ::sigwait(&go, &got);
+    wait_for_go(SIGUSR1, [&] { say_ready_at(path); });
     return std::string(std::size_t{300} << 20, 'x');
 }
 

@@ -25,15 +25,20 @@ namespace cohort::test {
         ::pause();
 }
 
-/// Says that it is ready and waits until the group gets the signal `signo`.
-inline void wait_for_go(int signo = SIGUSR1) {
+/// Says that it is ready, by `say`, and waits until the group gets the signal `signo`.
+template <class Say>
+void wait_for_go(int signo, Say say) {
     sigset_t go;
     ::sigemptyset(&go);
     ::sigaddset(&go, signo);
     ::sigprocmask(SIG_BLOCK, &go, nullptr);
-    say_ready();
+    say();
     int got = 0;
     ::sigwait(&go, &got);
+}
+
+inline void wait_for_go(int signo = SIGUSR1) {
+    wait_for_go(signo, [] { say_ready(); });
 }
 
 inline void wait_on_token(std::stop_token token) {
