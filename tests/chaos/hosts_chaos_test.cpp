@@ -95,6 +95,8 @@ cohort::options hosts_play::options(const cohort::hosts& machines) {
     if (pick(3) == 0)
         how.on_failure(cohort::on_failure::keep_going);
     if (pick(4) == 0)
+        how.notice_period(std::chrono::milliseconds(pick(100)));
+    if (pick(4) == 0)
         how.at_once(1 + pick(3));
     if (pick(4) == 0)
         how.restart(cohort::restarts(1 + pick(2)));
