@@ -3,11 +3,13 @@
 #include "far_support.hpp"
 #include "group_test.hpp"
 #include "pool_support.hpp"
+#include "with_variable.hpp"
 
 #include <cohort/cohort.hpp>
 
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,28 +20,6 @@ namespace far_slurm_test {
 using namespace cohort::test;
 
 namespace {
-
-/// A variable of this process while it lives.
-class variable {
-public:
-    variable(const char* name, const std::string& value) : name_(name) {
-        if (const char* const old = std::getenv(name))
-            old_ = old;
-        ::setenv(name, value.c_str(), 1);
-    }
-    variable(const variable&) = delete;
-    variable& operator=(const variable&) = delete;
-    ~variable() {
-        if (old_)
-            ::setenv(name_, old_->c_str(), 1);
-        else
-            ::unsetenv(name_);
-    }
-
-private:
-    const char* name_;
-    std::optional<std::string> old_;
-};
 
 /// An allocation of the nodes n1 and n2, as far as a program can see.
 class allocation {
@@ -66,9 +46,9 @@ private:
     }
 
     scratch_directory directory_;
-    std::optional<variable> path_;
-    variable job_{"SLURM_JOB_ID", "7"};
-    variable nodes_{"SLURM_JOB_NODELIST", "n[1-2]"};
+    std::optional<with_variable> path_;
+    with_variable job_{"SLURM_JOB_ID", "7"};
+    with_variable nodes_{"SLURM_JOB_NODELIST", "n[1-2]"};
 };
 
 }  // namespace

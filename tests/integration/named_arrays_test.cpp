@@ -6,6 +6,7 @@
 #include "methods.hpp"
 #include "names_support.hpp"
 #include "sanitizers.hpp"
+#include "with_variable.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -30,29 +31,6 @@ using cohort::shared_array;
 using cohort::sharing_strategy;
 
 namespace {
-
-/// Gives an environment variable another value for the duration of a scope.
-class with_variable {
-public:
-    with_variable(const char* name, const std::optional<std::string>& value) : name_(name) {
-        if (const char* const before = std::getenv(name))
-            before_ = before;
-        set(value);
-    }
-    with_variable(const with_variable&) = delete;
-    ~with_variable() { set(before_); }
-
-private:
-    void set(const std::optional<std::string>& value) const {
-        if (value)
-            ::setenv(name_, value->c_str(), 1);
-        else
-            ::unsetenv(name_);
-    }
-
-    const char* name_;
-    std::optional<std::string> before_;
-};
 
 bool exists(const std::string& name) { return std::filesystem::exists("/dev/shm/" + name); }
 
