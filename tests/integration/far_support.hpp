@@ -36,12 +36,9 @@ inline cohort::launcher nearby_hosts() {
 /// The agents that this process has reached.
 inline std::vector<pid_t> agents() {
     std::vector<pid_t> found;
-    for (const auto& process : descendants_of(::getpid(), all_processes())) {
-        const auto line = read_proc(process.pid, "cmdline");
-        // The program itself, not a launcher that has the agent's words among its own.
-        if (line.find(std::string("\0--cohort-agent", 15)) == line.find('\0'))
+    for (const auto& process : descendants_of(::getpid(), all_processes()))
+        if (is_agent(process.pid))
             found.push_back(process.pid);
-    }
     return found;
 }
 

@@ -33,12 +33,9 @@ namespace {
 std::vector<pid_t> agents() {
     const auto job = std::string("SLURM_JOB_ID=") + std::getenv("SLURM_JOB_ID");
     std::vector<pid_t> found;
-    for (const auto& [pid, process] : all_processes()) {
-        const auto line = read_proc(pid, "cmdline");
-        if (line.find(std::string("\0--cohort-agent", 15)) == line.find('\0') &&
-            has_in_environment(pid, job))
+    for (const auto& [pid, process] : all_processes())
+        if (is_agent(pid) && has_in_environment(pid, job))
             found.push_back(pid);
-    }
     return found;
 }
 

@@ -96,6 +96,13 @@ bool has_in_environment(pid_t pid, const std::string& variable) {
     return environment.find(wanted) != std::string::npos;
 }
 
+bool is_agent(pid_t pid) {
+    const auto line = read_proc(pid, "cmdline");
+    // The program itself, not a launcher that has the agent's words among its own.
+    const auto first = line.find('\0');
+    return first != line.npos && line.find(std::string("\0--cohort-agent", 15)) == first;
+}
+
 std::map<int, std::string> open_descriptors() {
     std::map<int, std::string> open;
     for (const auto& name : names_in("/proc/self/fd")) {

@@ -31,6 +31,8 @@ std::vector<process_info> descendants_of(pid_t ancestor, const std::map<pid_t, p
 std::string read_proc(pid_t pid, const std::string& name);
 /// True when the process was executed with `variable` ("K=v") in its environment.
 bool has_in_environment(pid_t pid, const std::string& variable);
+/// True when the process was executed as the agent of a host.
+bool is_agent(pid_t pid);
 /// This process's descriptors: each number with the target of its link in /proc.
 std::map<int, std::string> open_descriptors();
 /// The names in a directory.
