@@ -8,7 +8,6 @@
 
 #include <cohort/cohort.hpp>
 
-#include <asio/bind_cancellation_slot.hpp>
 #include <asio/cancellation_signal.hpp>
 
 #include <chrono>
@@ -292,21 +291,12 @@ GROUP_TEST("far groups: a cancelled spawn, a cancelled join and a dropped group 
         const auto dropped =
             co_await cohort::spawn(sleeping(), cohort::options(4).on(machines));
     }
-    bool is_aborted = false;
+    completed<cohort::group> ended;
     asio::cancellation_signal stop;
-    const auto ended = [&](std::exception_ptr error, const cohort::group&) {
-        try {
-            if (error)
-                std::rethrow_exception(error);
-        } catch (const std::system_error& e) {
-            is_aborted = e.code() == asio::error::operation_aborted;
-        } catch (...) {
-        }
-    };
-    cohort::async_spawn(executor, sleeping(), cohort::options(4).on(machines),
-                        asio::bind_cancellation_slot(stop.slot(), ended));
+    cohort::async_spawn(executor, sleeping(), cohort::options(4).on(machines), ended.into(stop));
     stop.emit(asio::cancellation_type::terminal);
-    co_await until(executor, [&] { return is_aborted; });
+    co_await until(executor, [&] { return ended.done(); });
+    CHECK(ended.aborted());
     // Workers of the dropped group may still be ending.
     co_await until(executor, [] {
         for (const auto& process : descendants_of(::getpid(), all_processes()))

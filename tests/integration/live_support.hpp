@@ -80,6 +80,8 @@ public:
         }
         return {};
     }
+    /// Its value, also beside an error.
+    const T& value() const { return value_.value(); }
     /// @throws what the operation threw
     T take() {
         if (error_)

@@ -6,7 +6,6 @@
 
 #include <cohort/cohort.hpp>
 
-#include <asio/bind_cancellation_slot.hpp>
 #include <asio/cancellation_signal.hpp>
 
 #include <algorithm>
@@ -163,20 +162,14 @@ GROUP_TEST("reach: one host that is not reached lets the others go") {
 }
 
 GROUP_TEST("reach: a cancelled reach and a dropped handle leave nothing") {
-    bool is_aborted = false;
+    completed<cohort::hosts> ended;
     asio::cancellation_signal stop;
-    const auto ended = [&](std::exception_ptr error, const cohort::hosts& reached) {
-        try {
-            if (error)
-                std::rethrow_exception(error);
-        } catch (const std::system_error& e) {
-            is_aborted = !reached.valid() && e.code() == asio::error::operation_aborted;
-        }
-    };
     cohort::async_reach(executor, by_shell("exec sleep 1000").hosts("alpha", "beta"),
-                        asio::bind_cancellation_slot(stop.slot(), ended));
+                        ended.into(stop));
     stop.emit(asio::cancellation_type::total);
-    co_await until(executor, [&] { return is_aborted; });
+    co_await until(executor, [&] { return ended.done(); });
+    CHECK(ended.aborted());
+    CHECK_FALSE(ended.value().valid());
     auto machines = co_await cohort::reach(nearby_hosts().hosts("alpha", "beta"));
     CHECK(agents().size() == 2);
     machines = cohort::hosts();
