@@ -6,6 +6,7 @@
 #include "pool_support.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
+#include "scratch.hpp"
 #include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
@@ -13,7 +14,9 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -46,6 +49,63 @@ pid_t start_program(std::vector<std::string> words) {
     pid_t started = 0;
     REQUIRE(::posix_spawn(&started, argv[0], nullptr, nullptr, argv.data(), environ) == 0);
     return started;
+}
+
+/// An origin, which is another program. Its four workers write a file when they are told to end.
+class trapping_origin {
+public:
+    trapping_origin(asio::any_io_executor executor, std::string host_timeout)
+        : ready_(std::move(executor)) {
+        const auto script =
+            "trap 'echo > " + files_.file("stopped") +
+            ".$RANK; exit' TERM; echo -n r > $0; while :; do sleep 1000 & wait; done";
+        pid_ = start_program({COHORT_PROGRAM_HOSTS_ORIGIN, ready_.path(), std::move(host_timeout),
+                              "sh", "-c", script, ready_.path()});
+    }
+    /// @return all that it has started
+    asio::awaitable<std::vector<process_info>> wait_until_started() {
+        co_await ready_.wait(5);  // the workers of a start that goes on would be killed at once
+        auto started = descendants_of(pid_, all_processes());
+        CHECK(started.size() >= 6);
+        co_return started;
+    }
+    pid_t pid() const noexcept { return pid_; }
+    void signal(int signo) const { ::kill(pid_, signo); }
+    /// @return its status, as waitpid() gives it
+    int end() const {
+        int status = -1;
+        CHECK(::waitpid(pid_, &status, 0) == pid_);
+        return status;
+    }
+    void check_ladder() const {
+        for (const auto* const rank : {".0", ".1", ".2", ".3"})
+            CHECK(read_file(files_.file("stopped") + rank) == "\n");
+    }
+
+private:
+    scratch_directory files_;
+    ready_by_path ready_;
+    pid_t pid_ = 0;
+};
+
+/// Whether it has ended. Its parent need not have seen that.
+bool is_over(const process_info& each) {
+    const auto all = all_processes();
+    const auto found = all.find(each.pid);
+    return found == all.end() || found->second.state == 'Z';
+}
+
+/// The agents among these, and what the agents have started.
+std::vector<process_info> at_hosts(const std::vector<process_info>& started) {
+    const auto all = all_processes();
+    std::vector<process_info> found;
+    for (const auto& each : started)
+        if (is_agent(each.pid)) {
+            found.push_back(each);
+            std::ranges::copy(descendants_of(each.pid, all), std::back_inserter(found));
+        }
+    CHECK(found.size() >= 6);
+    return found;
 }
 
 /// Checks that the workers of beta, which are 2 and 3, were lost and that the others were stopped.
@@ -166,22 +226,44 @@ GROUP_TEST("far loss: an agent that is told to end is the host's failure, not it
 }
 
 GROUP_TEST("far loss: the origin is killed, and its workers get their ladder") {
-    const scratch_directory files;
-    ready_by_path ready(executor);
-    const auto script = "trap 'echo > " + files.file("stopped") +
-                        ".$RANK; exit' TERM; echo -n r > $0; while :; do sleep 1000 & wait; done";
-    const pid_t origin = start_program(
-        {COHORT_PROGRAM_HOSTS_ORIGIN, ready.path(), "sh", "-c", script, ready.path()});
-    co_await ready.wait(5);  // the workers of a start that goes on would be killed at once
-    const auto before = descendants_of(origin, all_processes());
-    CHECK(before.size() >= 6);
-    ::kill(origin, SIGKILL);
-    CHECK(::waitpid(origin, nullptr, 0) == origin);
+    trapping_origin origin(executor, "10");
+    const auto before = co_await origin.wait_until_started();
+    origin.signal(SIGKILL);
+    CHECK(WTERMSIG(origin.end()) == SIGKILL);
     co_await until(executor, [&] {
         return std::ranges::none_of(before, [](const auto& each) { return lives(each.pid); });
     });
-    for (const auto* const rank : {".0", ".1", ".2", ".3"})
-        CHECK(read_file(files.file("stopped") + rank) == "\n");
+    origin.check_ladder();
+}
+
+GROUP_TEST("far loss: the origin calls exit(), and its workers have had their ladder by then") {
+    trapping_origin origin(executor, "10");
+    const auto before = co_await origin.wait_until_started();
+    const auto of_hosts = at_hosts(before);
+    origin.signal(SIGUSR1);
+    const int status = origin.end();
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 3);
+    origin.check_ladder();
+    // What a worker leaves behind is killed, and may take a moment to be gone.
+    CHECK(std::ranges::all_of(
+        of_hosts, [](const auto& each) { return each.name == "sleep" || is_over(each); }));
+    co_await until(executor, [&] {
+        return std::ranges::none_of(before, [](const auto& each) { return lives(each.pid); });
+    });
+}
+
+GROUP_TEST("far loss: the origin is stopped longer than host_timeout, and nobody waits for it") {
+    trapping_origin origin(executor, "2");
+    const auto of_hosts = at_hosts(co_await origin.wait_until_started());
+    origin.signal(SIGSTOP);
+    co_await until(executor, [&] { return std::ranges::all_of(of_hosts, is_over); });
+    origin.check_ladder();
+    CHECK(all_processes().at(origin.pid()).state == 'T');
+    origin.signal(SIGCONT);
+    const int status = origin.end();
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 4);  // it says host_lost
 }
 
 GROUP_TEST("far loss: a host that says more than this program has memory for is lost for that") {

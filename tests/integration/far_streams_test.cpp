@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -77,6 +78,19 @@ GROUP_TEST("far streams: a line comes while its worker lives, and a feed reaches
     REQUIRE(line);
     CHECK(line->text == "to alpha");
     CHECK(co_await group.join(60s));
+}
+
+GROUP_TEST("far streams: what is not sent elsewhere is printed here, with the worker's index") {
+    const auto report = co_await cohort::run(
+        cohort::command(COHORT_PROGRAM_HOSTS_ORIGIN, "/dev/null", 10, "sh", "-c", "echo x"),
+        cohort::options(1).stdout_to(cohort::capture()).stderr_to(cohort::capture()));
+    words printed;
+    std::istringstream text(report.outcomes[0].err.text());
+    for (std::string line; std::getline(text, line);)
+        printed.push_back(line);
+    std::ranges::sort(printed);
+    CHECK(printed == words{"[0]: x", "[1]: x", "[2]: x", "[3]: x"});  // 2 and 3 are on beta
+    CHECK(report.outcomes[0].out.text().empty());
 }
 
 GROUP_TEST("far streams: bytes for standard input, and captured text") {
