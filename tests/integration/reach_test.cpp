@@ -3,16 +3,23 @@
 #include "group_test.hpp"
 #include "pool_support.hpp"
 #include "relay_support.hpp"
+#include "scratch.hpp"
 
 #include <cohort/cohort.hpp>
 
+#include <asio/bind_cancellation_slot.hpp>
 #include <asio/cancellation_signal.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <exception>
+#include <filesystem>
+#include <map>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -35,6 +42,19 @@ cohort::launcher by_shell(std::string script) {
 
 asio::awaitable<cohort::reach_error> error_of(cohort::launcher how) {
     co_return co_await failure_of<cohort::reach_error>(cohort::reach(how));
+}
+
+bool has_banner(const cohort::reach_error& error) {
+    return std::string(error.what()).find("after it had written: banner") != std::string::npos;
+}
+
+/// What this process has started, and has not been there before.
+std::string started_since(const std::map<pid_t, process_info>& before) {
+    std::string found;
+    for (const auto& process : descendants_of(::getpid(), all_processes()))
+        if (!before.contains(process.pid))
+            found += describe(process) + "\n";
+    return found;
 }
 
 }  // namespace
@@ -132,6 +152,47 @@ GROUP_TEST("reach: what a profile prints before the hello is skipped") {
     co_await machines.leave();
 }
 
+GROUP_TEST("reach: what was printed is told when no hello comes") {
+    const auto check = [](const cohort::reach_error& error) {
+        CHECK(error.host() == "alpha");
+        CHECK(error.stage() == "hello");
+    };
+    const auto ends =
+        co_await error_of(by_shell("echo banner; exec sleep 1000 >&-").hosts("alpha"));
+    check(ends);
+    CHECK(has_banner(ends));
+    // How soon the shell prints is not known.
+    for (auto within = 300ms; within < 1min; within *= 2) {
+        const auto hangs = co_await error_of(
+            by_shell("echo banner; exec sleep 1000").hosts("alpha").reach_within(within));
+        check(hangs);
+        CHECK(hangs.code() == std::errc::timed_out);
+        if (has_banner(hangs))
+            co_return;
+    }
+    FAIL("the banner is never told");
+}
+
+GROUP_TEST("reach: agents and their workers are in the launcher's directory") {
+    const scratch_directory place;
+    const auto path = std::filesystem::canonical(place.path()).string();
+    const auto how = nearby_hosts().hosts("alpha").working_directory(path);
+    const auto machines = co_await cohort::reach(how);
+    const auto report =
+        co_await cohort::run(cohort::command("pwd", "-P"),
+                             cohort::options(1).on(machines).stdout_to(cohort::capture()));
+    CHECK(report.outcomes[0].out.text() == path + "\n");
+}
+
+GROUP_TEST("reach: a launcher's directory that is not there is told by name") {
+    const auto error =
+        co_await error_of(nearby_hosts().hosts("alpha").working_directory("/nowhere"));
+    CHECK(error.host() == "alpha");
+    CHECK(error.stage() == "hello");
+    CHECK(error.code() == std::errc::no_such_file_or_directory);
+    CHECK(std::string(error.what()).find("chdir(\"/nowhere\")") != std::string::npos);
+}
+
 GROUP_TEST("reach: agents get a large environment, but none that no program could have") {
     auto machines = co_await cohort::reach(
         nearby_hosts().hosts("alpha").env("LARGE", std::string(200'000, 'x')));
@@ -174,6 +235,34 @@ GROUP_TEST("reach: a cancelled reach and a dropped handle leave nothing") {
     CHECK(agents().size() == 2);
     machines = cohort::hosts();
     co_await until(executor, [] { return agents().empty(); });
+}
+
+GROUP_TEST("reach: cancelled when one host is there and another hangs, all have ended by then") {
+    const scratch_directory place;
+    const auto path = std::filesystem::canonical(place.path());
+    const auto is_welcome = [&] {
+        const auto pids = agents();
+        std::error_code error;
+        return pids.size() == 1 &&
+               std::filesystem::read_symlink("/proc/" + std::to_string(pids[0]) + "/cwd", error) ==
+                   path;
+    };
+    const auto before = all_processes();
+    completed<cohort::hosts> ended;
+    std::string left = "not looked";
+    asio::cancellation_signal stop;
+    const auto look = [&](std::exception_ptr error, cohort::hosts reached) {
+        left = started_since(before);
+        ended.into()(std::move(error), std::move(reached));
+    };
+    auto how = by_shell("[ $0 = beta ] && exec sleep 1000; exec \"$@\"");
+    how.hosts("alpha", "beta").working_directory(path);
+    cohort::async_reach(executor, how, asio::bind_cancellation_slot(stop.slot(), look));
+    co_await until(executor, is_welcome);
+    stop.emit(asio::cancellation_type::total);
+    co_await until(executor, [&] { return ended.done(); });
+    CHECK(ended.aborted());
+    CHECK(left == "");
 }
 
 }  // namespace reach_test
