@@ -2,6 +2,7 @@
 // What workers on hosts are told, and what their outcomes say that they did.
 #include "far_support.hpp"
 #include "group_test.hpp"
+#include "with_variable.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -60,6 +61,27 @@ GROUP_TEST("far work: what the agent's environment has of torch's does not hide 
                                                  cohort::options(how).env("MASTER_ADDR", "mine"));
         CHECK(chosen.outcomes[0].result<std::string>() == "1 mine");
     }
+}
+
+GROUP_TEST("far work: what Slurm or a group has told this program does not reach workers") {
+    const with_variable step("SLURM_STEP_ID", "7");
+    const with_variable cluster("SLURM_CONF", "/of/the/cluster");
+    const with_variable index("COHORT_INDEX", "77");
+    const with_variable rank("RANK", "77");
+    const with_variable local("LOCAL_RANK", "77");
+    const with_variable attempt("COHORT_ATTEMPT", "77");
+    const with_variable file("TORCHELASTIC_ERROR_FILE", "/of/the/caller");
+    const auto machines = co_await cohort::reach(
+        nearby_hosts().hosts("alpha", "beta").env("SLURM_NTASKS", "of the launcher"));
+    const auto report = co_await cohort::run(
+        cohort::command("sh", "-c",
+                        "echo ${SLURM_STEP_ID-none} $SLURM_CONF $SLURM_NTASKS "
+                        "$COHORT_INDEX $RANK $LOCAL_RANK ${COHORT_ATTEMPT-none} "
+                        "${TORCHELASTIC_ERROR_FILE-none}"),
+        cohort::options(2).on(machines).error_file(false).stdout_to(cohort::capture()));
+    const std::string kept = "none /of/the/cluster of the launcher ";
+    CHECK(report.outcomes[0].out.text() == kept + "0 0 0 none none\n");
+    CHECK(report.outcomes[1].out.text() == kept + "1 1 0 none none\n");
 }
 
 }  // namespace far_work_test
