@@ -11,7 +11,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -153,6 +155,31 @@ GROUP_TEST("relay: a group whose link is spoilt has lost the host, and nobody li
         });
         co_await machines.leave();
         co_await until(executor, [] { return agents().empty(); });
+    }
+}
+
+GROUP_TEST("relay: the end of each worker is told once when a link is spoilt") {
+    const words faults{"garbage back", "repeat back", "cut back", "drop back"};
+    for (const auto& fault : faults) {
+        CAPTURE(fault);
+        relays all;
+        auto machines =
+            co_await cohort::reach(all.launcher().hosts("well", "spoilt").host_timeout(3s));
+        auto group = co_await cohort::spawn(
+            cohort::command("sleep", "1000"),
+            cohort::options(6).on(machines).on_failure(cohort::on_failure::keep_going));
+        std::map<int, int> told;
+        group.signal(3, SIGKILL);
+        ++told[(co_await group.next())->index];
+        group.signal(4, SIGKILL);  // its end comes before the loss or not at all
+        all.fault("spoilt", fault);
+        co_await until(executor, [&] { return machines.lost().size() == 1; });
+        group.signal(SIGKILL);
+        while (const auto one = co_await group.next())
+            ++told[one->index];
+        CHECK(told == std::map<int, int>{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}});
+        CHECK(group.outcomes().size() == 6);
+        co_await machines.leave();
     }
 }
 
