@@ -29,8 +29,9 @@ public:
     /// What failed:
     ///  - "launcher": its command could not be started, or has ended with a failure;
     ///  - "hello": no agent has answered in time, or something else has;
-    ///  - "program": the program there is another build;
-    ///  - "version": its library is another one.
+    ///  - "program": the program there, or its library, is another build, or this program has no
+    ///    build ID to compare;
+    ///  - "version": its agent speaks another version of the protocol.
     const std::string& stage() const noexcept;
     /// The last lines that its launcher wrote to standard error: at most 20 lines and 4 KiB, with
     /// control characters replaced.

@@ -181,6 +181,16 @@ TEST_CASE("far ends: the first hosts have one more") {
     CHECK(divide(5, 0).empty());
 }
 
+TEST_CASE("far ends: a program without a build ID reaches no host") {
+    hello own;
+    read_value<hello> said;
+    said.value = own;
+    const auto found = find_misfit(said, own);
+    REQUIRE(found);
+    CHECK(std::string(found->stage) == "program");
+    CHECK(found->text.find("--build-id") != std::string::npos);
+}
+
 TEST_CASE("far ends: another build, another protocol and no hello are told apart") {
     hello own;
     own.program = "aa";
@@ -190,6 +200,7 @@ TEST_CASE("far ends: another build, another protocol and no hello are told apart
     CHECK_FALSE(find_misfit(said, own));
     said.value->library = "cc";
     CHECK(std::string(find_misfit(said, own)->stage) == "program");
+    CHECK(find_misfit(said, own)->text.find("build ID cc, here bb") != std::string::npos);
     said.value->version = 9;
     CHECK(std::string(find_misfit(said, own)->stage) == "version");
     said.value.reset();

@@ -4,6 +4,14 @@
 #include <fmt/format.h>
 
 namespace cohort::multihost {
+namespace {
+
+misfit another_build(const char* what, const std::string& there, const std::string& here) {
+    return {"program", std::make_error_code(std::errc::executable_format_error),
+            fmt::format("{}: build ID {}, here {}", what, there, here)};
+}
+
+}  // namespace
 
 std::optional<misfit> find_misfit(const read_value<hello>& said, const hello& own) {
     const auto protocol_error = std::make_error_code(std::errc::protocol_error);
@@ -14,10 +22,14 @@ std::optional<misfit> find_misfit(const read_value<hello>& said, const hello& ow
         return misfit{"version", protocol_error,
                       fmt::format("its agent speaks version {} of the protocol, this program {}",
                                   agent.version, own.version)};
-    if (agent.program != own.program || agent.library != own.library)
+    if (own.program.empty() || own.library.empty())  // an empty one equals that of any build
         return misfit{"program", std::make_error_code(std::errc::executable_format_error),
-                      fmt::format("it runs another build of the program: build ID {}, here {}",
-                                  agent.program, own.program)};
+                      "this program has no build ID, by which another build would be known: link "
+                      "it with -Wl,--build-id"};
+    if (agent.program != own.program)
+        return another_build("it runs another build of the program", agent.program, own.program);
+    if (agent.library != own.library)
+        return another_build("its program has another build of cohort", agent.library, own.library);
     return std::nullopt;
 }
 
