@@ -24,7 +24,7 @@ public:
                 const std::string& stage, const std::string& words);
     ~reach_error() override;
 
-    /// The host's name.
+    /// The host's name. Empty: the command failed that tells the names of the hosts.
     const std::string& host() const noexcept;
     /// What failed:
     ///  - "launcher": its command could not be started, or has ended with a failure;

@@ -141,6 +141,12 @@ GROUP_TEST("slurm: some of the nodes are reached beside a step that has all CPUs
     co_await until(executor, [] { return agents().empty(); });
 }
 
+GROUP_TEST("slurm: more nodes than the allocation has are refused") {
+    const auto error =
+        co_await failure_of<std::invalid_argument>(cohort::reach(cohort::slurm().nodes(3)));
+    CHECK(std::string(error.what()) == "cohort: nodes: 3, but the allocation has 2");
+}
+
 GROUP_TEST("slurm: what srun says is told when a program is missing") {
     const auto error = co_await failure_of<cohort::reach_error>(
         cohort::reach(cohort::slurm().program("/nowhere/program")));

@@ -118,6 +118,8 @@ void hosts_state::named(const multihost::query::answer& found) {
             take_names(plan_, found.printed);
             make_links();
         }
+    } catch (const std::invalid_argument&) {  // of nodes()
+        fail(std::current_exception());
     } catch (const std::exception& e) {
         const auto& command = plan_.names_command->argv.front();
         fail(std::make_error_code(std::errc::protocol_error),
@@ -189,10 +191,13 @@ void hosts_state::try_again(int host, const std::optional<program>& command,
 
 void hosts_state::fail(std::error_code code, const std::string& text, const std::string& host,
                        const std::string& stage, const std::string& words) {
+    base::patiently(
+        [&] { fail(std::make_exception_ptr(reach_error(code, text, host, stage, words))); });
+}
+
+void hosts_state::fail(std::exception_ptr why) {
     if (!start_.failure && !start_.is_cancelled)
-        base::patiently([&] {
-            start_.failure = std::make_exception_ptr(reach_error(code, text, host, stage, words));
-        });
+        start_.failure = std::move(why);
     let_all_go();
 }
 

@@ -80,6 +80,7 @@ private:
     void named(const multihost::query::answer& found);
     void fail(std::error_code code, const std::string& text, const std::string& host,
               const std::string& stage, const std::string& words);
+    void fail(std::exception_ptr why);
     int starts_at_once() const noexcept;
     void start_some();
     void time_is_up();
