@@ -138,6 +138,7 @@ GROUP_TEST("reach: what is no agent is told with host, stage and last words") {
         co_await error_of(by_shell("exec sleep 1000").hosts("delta").reach_within(100ms));
     CHECK(hangs.stage() == "hello");
     CHECK(hangs.code() == std::errc::timed_out);
+    CHECK(std::string(hangs.what()).find("worker_main") != std::string::npos);
     const auto echo = co_await error_of(by_shell("exec cat").hosts("eps").reach_within(300ms));
     CHECK(echo.stage() == "hello");
     const auto loud =

@@ -93,7 +93,7 @@ void host_link::fail_by_end(const std::string& noise) {
     const bool is_well = launcher_end_.success();
     auto text = launcher_end_.text() + noise;
     if (is_well && !is_.greeted)  // it has run something, which was no agent
-        text += " (does its program begin with cohort::worker_main?)";
+        text += question_of_hello;
     fail(is_well || is_.greeted ? "hello" : "launcher", protocol_error(), text);
     if (failure_)
         tell_failure();

@@ -21,6 +21,10 @@
 
 namespace cohort::multihost {
 
+/// Asked where something has run that has not said hello.
+inline constexpr const char* question_of_hello =
+    " (does its program begin with cohort::worker_main?)";
+
 /// What this process is to its launchers.
 struct origin {
     groups::services& services;

@@ -146,7 +146,8 @@ void hosts_state::time_is_up() {
         fail(std::make_error_code(std::errc::timed_out),
              plan_.names_command->argv.front() + ", which names the hosts, does not end", "",
              "launcher", "");
-    const auto why = "it has not said hello within " + base::duration_text(plan_.reach_within);
+    const auto why = "it has not said hello within " + base::duration_text(plan_.reach_within) +
+                     multihost::question_of_hello;
     second_try_.stop();
     for (int i = start_.begun; i-- > 0;)
         links_[static_cast<std::size_t>(i)]->give_up(why);
