@@ -213,6 +213,25 @@ GROUP_TEST("far loss: a host that is lost while its group stops is told") {
     });
 }
 
+GROUP_TEST("far loss: a host whose agent ends starts nothing, and is lost for that start") {
+    const auto machines = co_await hosts_that_beat();
+    ready_by_path told(executor);
+    auto group = co_await cohort::spawn(cohort::function<outlives_sigterm>(told.path()),
+                                        cohort::options(2).on(machines).grace_period(1h));
+    co_await told.wait(2);
+    const auto workers = group.pids();
+    ::kill(agent_of(workers[1]), SIGTERM);
+    co_await told.wait(1);
+    const auto error = co_await failure_of<cohort::host_lost>(
+        cohort::spawn(sleeping(), cohort::options(4).on(machines)));
+    CHECK(error.host() == "beta");
+    CHECK(error.error_index() == 2);
+    CHECK(std::string(error.what()).find("told to end (SIGTERM)") != std::string::npos);
+    for (const pid_t worker : workers)
+        ::kill(worker, SIGKILL);
+    CHECK((co_await failure<cohort::host_lost>(group)).host() == "beta");
+}
+
 GROUP_TEST("far loss: an agent that is told to end is the host's failure, not its workers'") {
     const auto machines = co_await hosts_that_beat();
     auto group = co_await cohort::spawn(sleeping(), cohort::options(4).on(machines));

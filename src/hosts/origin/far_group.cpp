@@ -125,12 +125,25 @@ void far_group::part_started(const far_part& part, const std::vector<pid_t>& pid
     part_has_answered();
 }
 
-/// A host whose start was stopped has not failed.
+/// A host whose start was stopped has not failed. Its agent does that too if it was told to end.
 void far_group::part_not_started(const far_part& part, detail::start_failure why) {
+    if (const auto* const told = part.told_to_end(); told && was_cancelled(why))
+        return lose_start(part, told->why);
     if (!start_.is_held || !was_cancelled(why))
         base::patiently([&] {
             why.text += " on " + part.host();
             fail_start(detail::failure_of(why));
+        });
+    part_has_answered();
+}
+
+/// A start that was stopped stays that, whatever becomes of a host then.
+void far_group::lose_start(const far_part& part, const std::string& why) {
+    if (!start_.is_held)
+        base::patiently([&] {
+            fail_start(std::make_exception_ptr(host_lost(
+                fmt::format("host {} was lost during the start: {}", part.host(), why),
+                part.workers().first, 0, nullptr, part.host())));
         });
     part_has_answered();
 }
@@ -250,26 +263,17 @@ void far_group::worker_ended(const far_part& part, detail::ended_worker end) {
     publish(std::move(end), std::move(judged));
 }
 
-/// A start that was stopped stays that, whatever becomes of a host then.
 void far_group::part_lost(const far_part& part, const std::string& why, time_point last) {
-    if (part.has_started()) {
-        const auto& workers = part.workers();
-        bool are_all_known = true;
-        for (int index = workers.first; index < workers.first + workers.count; ++index)
-            if (!part.has_ended(index)) {
-                are_all_known = false;
-                lose_worker(part, index, why, last);
-            }
-        return are_all_known ? void() : worker_has_failed();
-    }
-    if (start_.is_held)
-        return part_has_answered();
-    base::patiently([&] {
-        fail_start(std::make_exception_ptr(host_lost(
-            fmt::format("host {} was lost during the start: {}", part.host(), why),
-            part.workers().first, 0, nullptr, part.host())));
-    });
-    part_has_answered();
+    if (!part.has_started())
+        return lose_start(part, why);
+    const auto& workers = part.workers();
+    bool are_all_known = true;
+    for (int index = workers.first; index < workers.first + workers.count; ++index)
+        if (!part.has_ended(index)) {
+            are_all_known = false;
+            lose_worker(part, index, why, last);
+        }
+    return are_all_known ? void() : worker_has_failed();
 }
 
 void far_group::lose_worker(const far_part& part, int index, const std::string& why,

@@ -77,6 +77,7 @@ private:
     void part_is_over(const far_part& part) override;
 
     void begin(detail::receiver to, groups::start_completes when);
+    void lose_start(const far_part& part, const std::string& why);
     void fail_start(std::exception_ptr why);
     void part_has_answered();
     void perform(action a);
