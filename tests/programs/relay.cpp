@@ -6,6 +6,7 @@
 // anything has passed. A fault names a direction, "to" the agent or "back" from it:
 //
 //     delay DIRECTION MS   each byte comes so much later
+//     rate DIRECTION KB    no more kilobytes a second pass, and what comes faster is not read
 //     stop DIRECTION       nothing is read any more
 //     go DIRECTION         it is again, and nothing is dropped any more
 //     drop DIRECTION       all is read, nothing passes
@@ -44,6 +45,7 @@ using std::chrono::steady_clock;
 constexpr std::size_t greeting_size = 16;
 constexpr std::size_t kind_at = 20;  // in a frame
 constexpr char beat = 15;
+constexpr std::size_t most_at_a_rate = 4;  // units that wait
 
 void close_fd(int& fd) {
     if (fd >= 0)
@@ -57,7 +59,9 @@ public:
     int in = -1;
     int out = -1;
 
-    bool reads() const { return in >= 0 && !is_stopped_; }
+    bool reads() const {
+        return in >= 0 && !is_stopped_ && (rate_ == 0 || later_.size() < most_at_a_rate);
+    }
     bool waits_for_room() const { return out >= 0 && is_due(); }
     /// In milliseconds, as for poll(2).
     int pause() const {
@@ -104,6 +108,8 @@ public:
     void fault(const std::string& what, int number) {
         if (what == "delay")
             delay_ = std::chrono::milliseconds(number);
+        else if (what == "rate")
+            rate_ = static_cast<std::size_t>(number);
         else if (what == "stop")
             is_stopped_ = true;
         else if (what == "drop")
@@ -166,14 +172,21 @@ private:
         pass(std::move(frame));
     }
     void pass(std::string bytes) {
-        if (!bytes.empty())
-            later_.push_back({steady_clock::now() + delay_, std::move(bytes)});
+        if (bytes.empty())
+            return;
+        auto due = steady_clock::now() + delay_;
+        if (rate_ > 0)
+            due = last_due_ =
+                std::max(due, last_due_) + std::chrono::microseconds(1'000 * bytes.size() / rate_);
+        later_.push_back({due, std::move(bytes)});
     }
 
     std::string whole_;  // what has come of the next unit
     std::string last_;   // frame that was no beat
     std::deque<delayed> later_;
     std::chrono::milliseconds delay_{0};
+    std::size_t rate_ = 0;  // 0: none
+    steady_clock::time_point last_due_{};
     bool has_greeting_ = false;
     bool is_stopped_ = false;
     bool is_dropping_ = false;
