@@ -71,6 +71,23 @@ GROUP_TEST("far failure: a host whose worker has failed starts none that waits")
     }
 }
 
+GROUP_TEST("far failure: a notice period does not wait for what else a worker leaves") {
+    relays all;
+    const auto machines = co_await cohort::reach(all.launcher().hosts("alpha", "beta"));
+    all.fault("alpha", "rate back 100");
+    const auto how = cohort::options(2).on(machines).notice_period(1ms).stdout_to(
+        cohort::capture().head(20'000'000));
+    auto group = co_await cohort::spawn(
+        cohort::command("sh", "-c", "[ $RANK = 0 ] || exec sleep 1000; seq 2000000; exit 3"), how);
+    const auto other = co_await group.next();  // its outcome would come after some minutes else
+    CHECK(other->index == 1);
+    CHECK(other->cause == cause::stopped);
+    all.fault("alpha", "rate back 0");
+    CHECK((co_await group.next())->index == 0);
+    const auto error = co_await failure<cohort::process_exited_exception>(group);
+    CHECK(error.error_index() == 0);
+}
+
 GROUP_TEST("far failure: the first of two is thrown also if its message takes longer") {
     relays all;
     const auto machines = co_await cohort::reach(all.launcher().hosts("alpha", "beta"));

@@ -28,7 +28,8 @@ enum class event {
     worker_dropped,      // a worker that waits will not be started any more
     stop_asked,          // stop, drop, cancel, end of the program
     deadline,  // only time has passed: a step is over, or the group's time limit is reached
-    failed_elsewhere,  // another part of the same group has a failure that stops all of it
+    failed_elsewhere,  // a worker of another part of the group has failed, or one whose end is
+                       // told later
 };
 
 /// What the group must now do, in this order when there are several. `send_*` go to every live

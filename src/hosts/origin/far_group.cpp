@@ -168,8 +168,7 @@ void far_group::part_has_answered() {
     lifecycle_.happen(start_.failure ? event::start_failed : event::start_finished);
     if (has_failed)
         return;
-    if (life_.holds)
-        stop_for_failure();
+    hold_in_notice();
     if (start_.completes == groups::start_completes::when_started)
         complete_start(nullptr);
     else if (start_.to)
@@ -227,20 +226,18 @@ void far_group::stop_parts(const ladder_spans& spans) {
         part->stop(spans);
 }
 
-/// The other workers need not wait until all is known of its end. The lifecycle learns of it then.
+/// The other workers need not wait until all is known of its end.
 void far_group::worker_has_failed() {
     life_.holds = how_.whole.policy == on_failure::stop_all;
-    if (start_.unanswered == 0 && life_.holds)
-        stop_for_failure();
+    lifecycle_.happen(event::failed_elsewhere);
+    hold_in_notice();
 }
 
 /// In the notice period only the starts end.
-void far_group::stop_for_failure() {
-    const auto& s = how_.whole;
-    if (s.notice_period == duration::zero())
-        return stop_parts({s.grace_period, s.kill_timeout});
-    for (const auto& part : parts_)
-        part->hold();
+void far_group::hold_in_notice() {
+    if (lifecycle_.life().current() == groups::state::noticing)
+        for (const auto& part : parts_)
+            part->hold();
 }
 
 far_stop far_group::stop_at(const far_part& part) const {

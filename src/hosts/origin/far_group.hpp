@@ -82,7 +82,7 @@ private:
     void part_has_answered();
     void perform(action a);
     void stop_parts(const ladder_spans& spans);
-    void stop_for_failure();
+    void hold_in_notice();
     far_stop stop_at(const far_part& part) const;
     void lose_worker(const far_part& part, int index, const std::string& why, time_point last);
     void publish(detail::ended_worker end, far_end judged);
