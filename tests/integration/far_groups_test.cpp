@@ -207,8 +207,10 @@ GROUP_TEST("far groups: what can't leave this machine is refused by name") {
           "worker 0 runs on alpha: descriptor 9, given by fd(), does not leave its machine");
     CHECK(refusal(sleeping(), on(2).stdin_from(cohort::inherit())) ==
           "worker 0 runs on alpha: standard input, given by inherit(), does not leave its machine");
-    CHECK(refusal(sleeping(), on(2).restart(cohort::restarts(1).scope(cohort::restart_scope::all)))
-              .find("restart_scope::all") != std::string::npos);
+    for (const int workers : {1, 2})
+        CHECK(refusal(sleeping(),
+                      on(workers).restart(cohort::restarts(1).scope(cohort::restart_scope::all)))
+                  .find("restart_scope::all") != std::string::npos);
     CHECK(refusal(sleeping(), on(3).per_host(2)) ==
           "cohort: 2 workers on each of 2 hosts are 4, but nprocs is 3");
     CHECK(refusal(sleeping(), cohort::options().per_host(2)) ==

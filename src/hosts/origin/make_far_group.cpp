@@ -157,9 +157,9 @@ detail::group_ref make_far_group(const detail::hosts_ref& hosts, const std::vect
     settle_consoles(plan);
     refuse_to_leave(plan, [&](int index) { return host_of(used, index).name; });
     const auto& restarts = plan.settings.restarts;
-    if (restarts && restarts->scope == restart_scope::all && used.size() > 1)
+    if (restarts && restarts->scope == restart_scope::all)
         throw std::invalid_argument(
-            "cohort: restart_scope::all: the workers of several hosts can't start again together");
+            "cohort: restart_scope::all: workers on hosts can't start again together");
     (void)output::make_routes(plan, {}, output::routes_of::host);  // refuses what no host can do
     add_environment(used, hosts->port());
 
