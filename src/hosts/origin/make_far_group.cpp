@@ -26,6 +26,8 @@ namespace {
 
 /// Of an agent's message, besides a result and what was captured.
 constexpr std::size_t largest_of_texts = std::size_t{64} << 20;
+/// More than a machine has memory for, and far below what a sum can hold.
+constexpr std::size_t largest_of_results = std::size_t{1} << 48;
 
 struct used_host {
     int place;  // among those that were reached together
@@ -141,7 +143,8 @@ far_part::settings settings_of(const used_host& host, std::uint32_t group,
     how.ends.host = host.name;
     how.ends.result_limit = plan.settings.result_limit;
     how.ends.capture_limit = most_captured(plan);
-    how.largest_message = largest_of_texts + how.ends.result_limit + 4 * how.ends.capture_limit;
+    how.largest_message = largest_of_texts + std::min(how.ends.result_limit, largest_of_results) +
+                          4 * how.ends.capture_limit;
     return how;
 }
 
