@@ -17,6 +17,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 namespace cohort::multihost {
@@ -25,10 +26,15 @@ namespace {
 /// Longer than any ladder: each group goes its own.
 constexpr auto longest_ladder = std::chrono::hours(24 * 365);
 constexpr int could_not_begin = 1;
+/// Below PIPE_BUF: a pipe that has room takes so much at once.
+constexpr std::size_t most_last_words = 3'000;
 
+/// Says why, if standard error takes it: a launcher that is cut off reads no more.
 [[noreturn]] void end_with(const std::string& why) noexcept {
-    const auto line = "cohort agent: " + why + "\n";
-    (void)!::write(STDERR_FILENO, line.data(), line.size());
+    const auto line = "cohort agent: " + why.substr(0, most_last_words) + "\n";
+    pollfd room{STDERR_FILENO, POLLOUT, 0};
+    if (::poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) != 0)
+        (void)!::write(STDERR_FILENO, line.data(), line.size());
     ::_exit(could_not_begin);
 }
 
