@@ -21,11 +21,13 @@ constexpr time_point here_zero{1h};
 constexpr far_clock there_zero = 5s;  // the same moment
 
 /// Beats of the other end, one a second, that are under way for `way`, and their round trips.
-void beat(round_trips& trips, int first, int count, duration way) {
+/// @param slow  by how much its clock has come behind
+void beat(round_trips& trips, int first, int count, duration way, duration slow = 0ms) {
     for (int i = first; i < first + count; ++i) {
         const auto asked = here_zero + i * 1s;
-        trips.answered(trips.sent(asked), 0s, asked + 2 * way);
-        trips.came(there_zero + i * 1s + way, asked + 2 * way);
+        const auto came = asked + 2 * way;
+        trips.came(there_zero + i * 1s + way - slow, trips.answered(trips.sent(asked), 0s, came),
+                   came);
     }
 }
 
@@ -34,7 +36,7 @@ void beat(round_trips& trips, int first, int count, duration way) {
 TEST_CASE("hosts clock: the offset is that of the fastest beat") {
     round_trips trips;
     CHECK_FALSE(trips.offset());
-    trips.came(there_zero, here_zero);
+    trips.came(there_zero, std::nullopt, here_zero);
     CHECK_FALSE(trips.offset());  // no round trip says how long it took
     round_trips usual;
     beat(usual, 0, 5, 10ms);
@@ -45,9 +47,34 @@ TEST_CASE("hosts clock: the offset is that of the fastest beat") {
 TEST_CASE("hosts clock: beats of twenty seconds ago are forgotten, because clocks drift") {
     round_trips trips;
     beat(trips, 0, 10, 10ms);
-    for (int i = 10; i < 40; ++i)  // the other clock has become slow
-        trips.came(there_zero + i * 1s - 500ms, here_zero + i * 1s + 10ms);
-    CHECK(trips.offset() == here_zero.time_since_epoch() - there_zero + 500ms);
+    const auto at_first = trips.offset();
+    beat(trips, 10, 10, 12ms, 4ms);
+    CHECK(trips.offset() == at_first);
+    beat(trips, 20, 10, 12ms, 4ms);
+    CHECK(trips.offset() == *at_first + 4ms);
+}
+
+TEST_CASE("hosts clock: a link that becomes slow in both directions changes nothing") {
+    round_trips trips;
+    beat(trips, 0, 10, 1ms);
+    const auto at_first = trips.offset();
+    beat(trips, 10, 40, 400ms);
+    CHECK(trips.offset() == at_first);
+}
+
+TEST_CASE("hosts clock: a clock that stood still is noticed by the next round trip") {
+    round_trips trips;
+    beat(trips, 0, 3, 10ms);
+    const auto at_first = trips.offset();
+    beat(trips, 6, 1, 10ms, 3s);
+    CHECK(trips.offset() == *at_first + 3s);
+}
+
+TEST_CASE("hosts clock: a beat that was late says nothing against a faster one") {
+    round_trips trips;
+    beat(trips, 0, 3, 10ms);
+    beat(trips, 3, 1, 3s);
+    CHECK(trips.offset() == here_zero.time_since_epoch() - there_zero);
 }
 
 TEST_CASE("hosts clock: an end that was long under way tells when it was") {

@@ -18,8 +18,7 @@ void lease::received(time_point now) noexcept {
 }
 
 void lease::received_beat(const beat& b, time_point now) noexcept {
-    trips_.answered(b.answers, b.held, now);
-    trips_.came(b.sent, now);
+    trips_.came(b.sent, trips_.answered(b.answers, b.held, now), now);
     to_answer_ = b.number;
     to_answer_came_ = now;
     // On a busy link, too, on which no beat is due.

@@ -12,28 +12,45 @@ std::uint64_t round_trips::sent(time_point now) noexcept {
     return last_;
 }
 
-void round_trips::answered(std::uint64_t number, duration held, time_point now) noexcept {
+std::optional<duration> round_trips::answered(std::uint64_t number, duration held,
+                                              time_point now) noexcept {
     auto& question = sent_[number % sent_.size()];
     if (number == 0 || question.number != number)
-        return;
+        return std::nullopt;
     question.number = 0;
     const auto elapsed = now - question.at;
     if (held < duration{0} || held > elapsed)
-        return;
-    smallest_ = std::min(elapsed - held, smallest_.value_or(duration::max()));
+        return std::nullopt;
+    const auto trip = elapsed - held;
+    smallest_ = std::min(trip, smallest_.value_or(duration::max()));
+    return trip;
 }
 
-void round_trips::came(far_clock sent, time_point now) noexcept {
+bool round_trips::agree(const measure& a, const measure& b) noexcept {
+    return a.difference - a.trip <= b.difference && b.difference - b.trip <= a.difference;
+}
+
+void round_trips::came(far_clock sent, std::optional<duration> trip, time_point now) noexcept {
     constexpr int beats_together = 10;
+    if (!trip)
+        return;
+    const measure one{*trip, now.time_since_epoch() - sent};
+    if ((best_ && !agree(*best_, one)) || (best_before_ && !agree(*best_before_, one))) {
+        best_.reset();
+        best_before_.reset();
+        came_ = 0;
+    }
     if (came_++ % beats_together == 0)
-        least_before_ = std::exchange(least_, std::nullopt);
-    least_ = std::min(now.time_since_epoch() - sent, least_.value_or(duration::max()));
+        best_before_ = std::exchange(best_, std::nullopt);
+    if (!best_ || one.trip <= best_->trip)
+        best_ = one;
 }
 
 std::optional<duration> round_trips::offset() const noexcept {
-    if (!smallest_ || !least_)
+    if (!best_)
         return std::nullopt;
-    return std::min(*least_, least_before_.value_or(duration::max())) - *smallest_ / 2;
+    const auto& best = best_before_ && best_before_->trip < best_->trip ? *best_before_ : *best_;
+    return best.difference - best.trip / 2;
 }
 
 }  // namespace cohort::multihost
