@@ -4,7 +4,7 @@
 #include "base/sys/patiently.hpp"
 #include "base/text/text.hpp"
 #include "group/border/create_group.hpp"
-#include "hosts/origin/launcher_group.hpp"
+#include "hosts/launchers/launcher_group.hpp"
 #include "hosts/origin/program_check.hpp"
 
 #include <cohort/detail/duration.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "hosts/origin/launcher_group.hpp"
+#include "hosts/launchers/launcher_group.hpp"
 
 #include "base/files/descriptor.hpp"
 #include "base/sys/descriptors.hpp"
