@@ -16,6 +16,15 @@ void put(read_value<T>& into, read_value<T> came) {
 
 }  // namespace
 
+end_reader_place place_at(end_reader_place of_part, const arrival& when) {
+    of_part.now = when.at - when.under_way;
+    of_part.offset = when.offset;
+    of_part.time_of_day =
+        when.time_of_day -
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(when.under_way);
+    return of_part;
+}
+
 agent_news read_news(const message& said, const end_reader_place& place) {
     agent_news news;
     news.kind = said.name.kind;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "hosts/connection/arrival.hpp"
 #include "hosts/link/frame_reader.hpp"
 #include "hosts/values/end_bytes.hpp"
 #include "hosts/values/messages.hpp"
@@ -17,6 +18,9 @@ struct agent_news {
     read_value<used_resources> used;
     read_value<detail::ended_worker> ended;
 };
+
+/// For what has come then.
+end_reader_place place_at(end_reader_place of_part, const arrival& when);
 
 /// Takes as long as the workers like that it tells of, so it is for a thread that may wait.
 /// @throws std::bad_alloc

@@ -15,6 +15,8 @@
 #include <cohort/usage.hpp>
 
 #include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -104,6 +106,9 @@ public:
     void link_lost(const link_loss& how) override;
     duration longest_stop() const override { return how_.longest_stop; }
 
+    /// Until it is tried again where there is no thread or no memory.
+    static constexpr std::chrono::milliseconds pause{100};
+
 private:
     struct news {
         std::optional<message> said = {};  // empty: the link is lost
@@ -117,7 +122,6 @@ private:
 
     void add(news one);
     void read_next();
-    end_reader_place place_at(const arrival& when) const;
     void read(news& one);
     void was_read(const std::shared_ptr<reading>& result);
     void take(agent_news& result);
