@@ -241,6 +241,31 @@ TEST_CASE("hosts connection: silence ends the lease of both ends") {
     });
 }
 
+TEST_CASE(
+    "hosts connection: an end that reads nothing for a while goes on, and so does its lease") {
+    holds([](auto& loop) {
+        both two(loop, 2, 1, quick);
+        int heard = 0, heard_meanwhile = 0;
+        two.origin.hears->then = [&](const message&) {
+            if (++heard > 1)
+                return;
+            two.origin.link->stop_reading();
+            two.origin.link->send({frame_kind::welcome});
+            loop.timer().at(std::chrono::steady_clock::now() + 3 * quick.host_timeout, [&] {
+                heard_meanwhile = heard - 1;
+                two.origin.link->read_on();
+            });
+        };
+        two.agent.hears->then = [&](const message&) {
+            two.agent.link->send({frame_kind::ended, 1}, pattern(1'000'000));
+        };
+        two.begin();
+        const auto all = two.origin.hears->all();
+        return all[1].body == pattern(1'000'000) && heard_meanwhile == 0 &&
+               two.origin.link->moved() > 1'000'000;
+    });
+}
+
 TEST_CASE("hosts connection: an end that hears nothing any more is lost, although it speaks") {
     holds([](auto& loop) {
         both two(loop, 1, 1, quick);

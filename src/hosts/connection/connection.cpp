@@ -58,6 +58,7 @@ void connection::begin(std::weak_ptr<listener> to) {
 void connection::take(std::string_view bytes) {
     if (is_.over)
         return;
+    bytes_.moved.fetch_add(bytes.size(), std::memory_order_relaxed);
     const auto self = shared_from_this();
     std::vector<message> heard;
     std::optional<breach> broken;
@@ -92,13 +93,21 @@ void connection::hear(message what) {
             return over({connection_end::kind::broken, breach::body});
         return lease_.received_beat(*found, std::chrono::steady_clock::now());
     }
-    heard_bye_ = heard_bye_ || what.name.kind == frame_kind::bye;
+    is_.left = is_.left || what.name.kind == frame_kind::bye;
     if (const auto to = listener_.lock())
         to->heard(std::move(what));
 }
 
+void connection::read_on() {
+    if (--not_reading_ > 0 || is_.over)
+        return;
+    lease_.received(std::chrono::steady_clock::now());
+    arm();
+    (void)in_->go_on();
+}
+
 void connection::end(std::error_code) {
-    over({heard_bye_ ? connection_end::kind::left : connection_end::kind::cut});
+    over({is_.left ? connection_end::kind::left : connection_end::kind::cut});
 }
 
 // --- to the other end ---
@@ -112,7 +121,7 @@ void connection::send(const frame_name& name, std::span<const std::byte> body) {
 void connection::send(const frame_name& name, std::vector<std::byte>&& body) {
     if (is_.over || is_.finishing)
         return;
-    unsent_ += body.size();
+    bytes_.unsent += body.size();
     waiting_.push_back({name, std::move(body)});
     pump();
     if (!std::exchange(is_.opened, true))
@@ -157,7 +166,7 @@ void connection::add_next(frame_writer& frames) {
             ++at;
         } else if (is_urgent(at->name.kind) && !unstarted.contains(at->name.group)) {
             frames.add(at->name, at->body);
-            unsent_ -= at->body.size();
+            bytes_.unsent -= at->body.size();
             at = waiting_.erase(at);
         } else {
             ++at;
@@ -166,7 +175,7 @@ void connection::add_next(frame_writer& frames) {
         auto& next = waiting_.front();
         const auto room = longest_write - frames.size() - header_size - 1;
         const auto done = frames.add_piece(next.name, next.body, next.done, room);
-        unsent_ -= done - next.done;
+        bytes_.unsent -= done - next.done;
         next.done = done;
         if (done < next.body.size())
             return;
@@ -178,6 +187,7 @@ void connection::add_next(frame_writer& frames) {
 void connection::write(frame_writer& frames) {
     is_.writing = true;
     const auto bytes = frames.take();
+    bytes_.moved.fetch_add(bytes.size(), std::memory_order_relaxed);
     std::string text;
     base::patiently(
         [&] { text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size()); });
@@ -202,6 +212,8 @@ void connection::wrote(std::error_code error) {
 // --- the lease ---
 
 void connection::look_at_lease() {
+    if (not_reading_ > 0)
+        lease_.received(std::chrono::steady_clock::now());
     for (;;) {
         switch (lease_.next(std::chrono::steady_clock::now())) {
         case lease_action::wait:
@@ -251,7 +263,7 @@ void connection::over(const connection_end& how) {
     if (timer_)
         loop_.timer().cancel(*std::exchange(timer_, std::nullopt));
     waiting_.clear();
-    unsent_ = 0;
+    bytes_.unsent = 0;
     out_->end();
     in_.reset();
     if (const auto to = listener_.lock())

@@ -11,6 +11,7 @@
 #include "output/pipes/pipe_reader.hpp"
 #include "output/pipes/pipe_writer.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -82,8 +83,15 @@ public:
     /// From now on messages of this size are taken, too.
     void take_messages_of(std::size_t size) noexcept { reader_.take_messages_of(size); }
 
+    /// Nothing is read any more, until read_on() has been called as often. Silence does not end the
+    /// lease meanwhile.
+    void stop_reading() noexcept { ++not_reading_; }
+    void read_on();
+
+    /// How many bytes have come and gone. On any thread.
+    std::uint64_t moved() const noexcept { return bytes_.moved.load(std::memory_order_relaxed); }
     /// How many bytes wait to be written.
-    std::size_t unsent() const noexcept { return unsent_; }
+    std::size_t unsent() const noexcept { return bytes_.unsent; }
     /// What came before the other end's greeting.
     const std::string& noise() const noexcept { return reader_.noise(); }
     bool has_greeting() const noexcept { return reader_.has_greeting(); }
@@ -98,7 +106,7 @@ private:
     };
 
     void take(std::string_view bytes) override;
-    bool has_room() override { return !is_.over; }
+    bool has_room() override { return !is_.over && not_reading_ == 0; }
     void leave_room() override {}
     void end(std::error_code why) override;
 
@@ -122,7 +130,10 @@ private:
     std::shared_ptr<output::pipe_reader> in_;
     std::shared_ptr<output::pipe_writer> out_;
     base::patient_deque<waiting> waiting_;  // to be written
-    std::size_t unsent_ = 0;
+    struct {
+        std::size_t unsent = 0;
+        std::atomic<std::uint64_t> moved = 0;
+    } bytes_;
     std::optional<loop::timer_id> timer_;
     loop::task finished_;
     struct {
@@ -131,9 +142,10 @@ private:
         bool writing = false;
         bool finishing = false;
         bool deaf = false;  // the other end: it hears nothing any more
+        bool left = false;  // it has said bye
         bool over = false;
     } is_;
-    bool heard_bye_ = false;
+    int not_reading_ = 0;  // how many have asked for that
 };
 
 }  // namespace cohort::multihost
