@@ -19,7 +19,8 @@ far_part::far_part(loop::runtime& runtime, listener& of, std::shared_ptr<host_li
           })),
       how_(std::move(how)),
       part_(static_cast<std::size_t>(how_.part.workers.count), link_->host_timeout(),
-            how_.last_words) {
+            how_.last_words),
+      unread_(runtime_, link_) {
     how_.ends.workers = workers().count;
 }
 

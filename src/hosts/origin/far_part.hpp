@@ -4,6 +4,7 @@
 #include "base/sys/patient_containers.hpp"
 #include "hosts/link/remote_part.hpp"
 #include "hosts/origin/agent_news.hpp"
+#include "hosts/origin/backlog.hpp"
 #include "hosts/origin/host_link.hpp"
 #include "hosts/connection/origin_streams.hpp"
 #include "hosts/values/end_bytes.hpp"
@@ -14,7 +15,6 @@
 #include <cohort/detail/plan.hpp>
 #include <cohort/usage.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -112,6 +112,7 @@ public:
 private:
     struct news {
         std::optional<message> said = {};  // empty: the link is lost
+        std::size_t size = 0;              // of what was said
         arrival when = {};
         link_loss loss = {};
         std::optional<read_value<failed_worker>> failed = {};  // what was said, if it is that
@@ -122,6 +123,7 @@ private:
 
     void add(news one);
     void read_next();
+    void forget_news();
     void read(news& one);
     void was_read(const std::shared_ptr<reading>& result);
     void take(agent_news& result);
@@ -147,11 +149,11 @@ private:
     std::shared_ptr<const detail::spawn_plan> plan_;  // until it is sent
     struct {
         base::patient_deque<news> queue;
-        std::atomic<int> unread = 0;  // messages, those on their way included
         bool is_reading = false;
         int attempts = 0;               // to read the first one
         agent_news* current = nullptr;  // while it is taken
     } in_;
+    backlog unread_;  // what is in the queue, or on its way to it
     link_loss loss_;
     base::patient_map<int, time_point> failed_;  // by the index at the host
     std::optional<loop::timer_id> deadline_;

@@ -14,10 +14,6 @@ namespace {
 
 /// How often to try again where a message can't be read, because there is no thread or no memory.
 constexpr int most_attempts = base::longest_wait_for_memory / far_part::pause;
-/// How many messages may wait here, besides some for each worker. An agent that sends more does so
-/// to fill the memory.
-constexpr int most_unread = 10'000;
-constexpr int most_unread_of_worker = 4;
 
 }  // namespace
 
@@ -39,11 +35,11 @@ void far_part::heard(message what, const arrival& when) {
     default:
         return link_->parts().link().refuse(breach::order);
     }
-    if (++in_.unread > most_unread + most_unread_of_worker * workers().count)
-        return link_->parts().link().refuse(breach::order);
-    auto one = base::make_shared_patiently<news>(news{std::move(what), when});
+    const auto size = what.body.size();
+    auto one = base::make_shared_patiently<news>(news{std::move(what), size, when});
     if (const auto& said = *one->said; said.name.kind == frame_kind::failed)
         one->failed = read_message<failed_worker>(said.body, workers().count);
+    unread_.came(size);
     runtime_.loop().post(
         [self = shared_from_this(), one = std::move(one)] { self->add(std::move(*one)); });
 }
@@ -51,7 +47,13 @@ void far_part::heard(message what, const arrival& when) {
 /// Behind what its agent has said before.
 void far_part::link_lost(const link_loss& how) { add({.loss = how}); }
 
+/// A failure waits for nothing but the start, also not for a large message that is being read.
 void far_part::add(news one) {
+    const auto keep = group_.lock();
+    if (one.failed && has_started() && keep && !part_.is_over()) {
+        unread_.taken(one.size);
+        return take_failure(*one.failed, one.when);
+    }
     in_.queue.push_back(std::move(one));
     read_next();
 }
@@ -60,20 +62,28 @@ void far_part::read_next() {
     while (!in_.is_reading && !in_.queue.empty()) {
         const auto keep = group_.lock();
         if (!keep || part_.is_over())
-            return base::dispose(base::make_shared_patiently<const base::patient_deque<news>>(
-                std::exchange(in_.queue, {})));
+            return forget_news();
+        if (in_.queue.front().said && in_.attempts == 0)
+            unread_.taken(in_.queue.front().size);
         if (in_.queue.front().said && !in_.queue.front().failed)
             return read(in_.queue.front());
         auto next = std::move(in_.queue.front());
         in_.queue.pop_front();
         if (next.failed) {
-            --in_.unread;
             take_failure(*next.failed, next.when);
             continue;
         }
         loss_ = std::move(next.loss);
         happen({.what = loss_.how, .how = loss_.broken});
     }
+}
+
+void far_part::forget_news() {
+    for (const auto& each : in_.queue)
+        if (each.said)
+            unread_.taken(each.size);
+    base::dispose(base::make_shared_patiently<const base::patient_deque<news>>(
+        std::exchange(in_.queue, {})));
 }
 
 /// The workers decide how long this takes, so it is done elsewhere.
@@ -105,7 +115,6 @@ void far_part::was_read(const std::shared_ptr<reading>& result) {
     }
     in_.attempts = 0;
     in_.queue.pop_front();
-    --in_.unread;
     if (!*result) {
         lose_agent(no_memory_here);
     } else if (!part_.is_over()) {
