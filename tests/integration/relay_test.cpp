@@ -65,6 +65,13 @@ asio::awaitable<void> spoil_each(asio::any_io_executor executor, std::vector<row
     co_await until(executor, [] { return agents().empty(); });
 }
 
+constexpr std::size_t size_of_result = 40'000'000;
+
+std::string returns_much(int, std::string path) {
+    wait_for_go(SIGUSR1, [&] { say_ready_at(path); });
+    return std::string(size_of_result, 'x');
+}
+
 }  // namespace
 
 GROUP_TEST("relay: a link in which nothing comes any more is lost after host_timeout") {
@@ -181,6 +188,31 @@ GROUP_TEST("relay: the end of each worker is told once when a link is spoilt") {
         CHECK(group.outcomes().size() == 6);
         co_await machines.leave();
     }
+}
+
+GROUP_TEST("relay: a stop loses no host whose slow link brings a large result of another group") {
+    relays all;
+    const auto machines = co_await cohort::reach(all.launcher().hosts("alpha").host_timeout(2s));
+    ready_by_path up(executor);
+    auto large = co_await cohort::spawn(cohort::function<returns_much>(up.path()),
+                                        cohort::options(1).on(machines));
+    const auto how =
+        cohort::options(1).on(machines).grace_period(1s).kill_timeout(100ms).flush_timeout(0ms);
+    // Its end is told behind the result.
+    const auto deaf =
+        cohort::command("sh", "-c", "trap '' TERM; printf r >$0; sleep 1000", up.path());
+    auto other = co_await cohort::spawn(deaf, how);
+    co_await up.wait(2);
+    all.fault("alpha", "rate back 4000");
+    const auto worker = large.pids().at(0);
+    large.signal(SIGUSR1);
+    co_await until(executor, [&] { return !all_processes().contains(worker); });
+    const auto stopped = co_await other.stop();
+    CHECK(stopped.outcomes.at(0).cause == cohort::cause::killed);
+    const auto report = co_await large.wait();
+    REQUIRE(report.success());
+    CHECK(report.outcomes.at(0).result<std::string>().size() == size_of_result);
+    CHECK(machines.lost().empty());
 }
 
 GROUP_TEST("relay: workers of a lost host have their grace period, and leave() waits for it") {

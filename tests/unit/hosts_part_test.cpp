@@ -133,14 +133,29 @@ TEST_CASE("hosts part: a stop that takes longer than the agent may take is a los
     CHECK(patient.deadline() == time_point::max());
 }
 
-TEST_CASE("hosts part: a deadline that is seen late gives the agent host_timeout more") {
+TEST_CASE("hosts part: a deadline that is seen late gives the agent its time once more") {
     auto part = after(ways_to_live[3]);
     take(part, stop(30s));  // until 50 s
     const auto late = part_zero + 110s;  // both ends stood still
     CHECK(take(part, {part_hears::deadline}, late) == "-> stopping");
-    CHECK(part.deadline() == late + part_timeout);
+    CHECK(part.deadline() == late + 50s);
     CHECK(take(part, ended(0), late + 1s) == "report_ended 0 -> stopping");
-    CHECK(take(part, {part_hears::deadline}, late + 10s) == "report_lost close -> lost");
+    CHECK(take(part, {part_hears::deadline}, late + 50s) == "report_lost close -> lost");
+    CHECK(part.loss() == part_loss{part_loss::kind::overdue});
+}
+
+TEST_CASE("hosts part: messages hold up a report for ten minutes at most") {
+    constexpr part_event held_up{.what = part_hears::deadline, .is_held_up = true};
+    auto part = after(ways_to_live[3]);
+    take(part, stop(30s));
+    const auto due = *part.deadline();
+    CHECK(take(part, held_up, due) == "-> stopping");
+    CHECK(part.deadline() == due + 50s);
+    auto idle = part;
+    CHECK(take(idle, {part_hears::deadline}, due + 50s) == "report_lost close -> lost");
+    while (*part.deadline() < due + 10min)
+        REQUIRE(take(part, held_up, *part.deadline()) == "-> stopping");
+    CHECK(take(part, held_up, *part.deadline()) == "report_lost close -> lost");
     CHECK(part.loss() == part_loss{part_loss::kind::overdue});
 }
 

@@ -12,7 +12,9 @@ constexpr std::size_t part_states = 7;
 constexpr std::size_t part_events = 12;
 constexpr std::size_t most_actions = 3;  // of one event
 /// An end that comes so much too late did not run.
-constexpr auto stood_still = std::chrono::seconds(1);
+constexpr auto too_late = std::chrono::seconds(1);
+/// How long other messages may hold up what an agent says.
+constexpr auto longest_delay = std::chrono::minutes(10);
 
 }  // namespace
 
@@ -132,13 +134,17 @@ void remote_part::table::reported() {
 }
 
 /// This end may not have run for a while, as after a suspension. Then what the agent has said
-/// meanwhile is still to come, and the agent may have stood still, too.
+/// meanwhile is still to come, and the agent may have stood still, too. Or a slow link brings a
+/// large message, and the stop may have come to the agent only behind another one.
 void remote_part::table::time() {
     if (!part.deadline_ || now < *part.deadline_)
         return;
-    if (now - *part.deadline_ < stood_still)
+    part.first_due_ = part.first_due_.value_or(*part.deadline_);
+    const bool stood_still = now - *part.deadline_ >= too_late;
+    const bool is_held_up = e.is_held_up && now - *part.first_due_ < longest_delay;
+    if (!stood_still && !is_held_up)
         return lose({part_loss::kind::overdue});
-    part.deadline_ = detail::saturating_add(now, part.host_timeout_);
+    part.deadline_ = part.left_ > 0 ? promised() : report_due(now);
 }
 
 /// When the agent has ended its workers, even if the stop reaches it as late as its lease allows.

@@ -46,6 +46,7 @@ struct part_event {
     std::size_t worker = 0;  // its number in this part, from 0 on
     ladder_spans spans = {};
     std::optional<breach> how = {};
+    bool is_held_up = false;  // for `deadline`: what the agent says may wait behind other messages
 };
 
 /// What the origin must now do, in this order when there are several.
@@ -108,8 +109,9 @@ public:
 
     part_state current() const noexcept { return state_; }
     bool is_over() const noexcept { return state_ >= part_state::reported; }
-    /// When event `deadline` must be handed in. It moves only to earlier times, unless that is done
-    /// a second too late: then the agent gets host_timeout more.
+    /// When event `deadline` must be handed in. It moves only to earlier times, but then the agent
+    /// may get the same time once more: if the event comes a second too late, or says that it is
+    /// held up, for which it gets ten minutes at most.
     std::optional<time_point> deadline() const noexcept { return deadline_; }
     /// What was asked of the stop: the shortest of each span.
     const ladder_spans& spans() const noexcept { return spans_; }
@@ -131,6 +133,7 @@ private:
     bool has_started_ = false;
     ladder_spans spans_;
     std::optional<time_point> deadline_;
+    std::optional<time_point> first_due_;  // the first deadline that has passed
     std::optional<part_loss> loss_;
 };
 

@@ -8,6 +8,13 @@
 #include <utility>
 
 namespace cohort::multihost {
+namespace {
+
+/// A link that moves so many bytes in the time that an agent has for its report is busy with large
+/// messages. Beats alone are far less.
+constexpr std::uint64_t least_of_busy_link = 65'536;
+
+}  // namespace
 
 far_part::far_part(loop::runtime& runtime, listener& of, std::shared_ptr<host_link> link,
                    settings how, const std::shared_ptr<output::group_streams>& streams)
@@ -148,14 +155,25 @@ void far_part::send_start() {
 }
 
 void far_part::arm_deadline() {
-    if (deadline_)
-        runtime_.loop().timer().cancel(*std::exchange(deadline_, std::nullopt));
-    if (const auto at = part_.deadline())
-        deadline_ =
+    const auto at = part_.deadline();
+    if (at == deadline_.at && deadline_.timer)
+        return;
+    if (deadline_.timer)
+        runtime_.loop().timer().cancel(*std::exchange(deadline_.timer, std::nullopt));
+    deadline_.at = at;
+    deadline_.moved = link_->parts().link().moved();
+    if (at)
+        deadline_.timer =
             runtime_.loop().timer().at(*at, [self = shared_from_this(), keep = group_.lock()] {
-                self->deadline_.reset();
-                self->happen({part_event::kind::deadline});
+                self->deadline_.timer.reset();
+                const bool is_held_up = self->is_held_up();
+                self->happen({.what = part_event::kind::deadline, .is_held_up = is_held_up});
             });
+}
+
+bool far_part::is_held_up() const {
+    return in_.is_reading ||
+           link_->parts().link().moved() - deadline_.moved >= least_of_busy_link;
 }
 
 void far_part::say(frame_kind kind, std::vector<std::byte> body) {

@@ -137,6 +137,8 @@ private:
     void lose_agent(const char* why);
     void report_loss();
     void arm_deadline();
+    /// Whether what the agent says may wait behind a large message, on the link or here.
+    bool is_held_up() const;
     void say(frame_kind kind, std::vector<std::byte> body = {});
 
     loop::runtime& runtime_;
@@ -156,7 +158,11 @@ private:
     backlog unread_;  // what is in the queue, or on its way to it
     link_loss loss_;
     base::patient_map<int, time_point> failed_;  // by the index at the host
-    std::optional<loop::timer_id> deadline_;
+    struct {
+        std::optional<time_point> at;  // as the machine has it
+        std::optional<loop::timer_id> timer;
+        std::uint64_t moved = 0;  // by the link, when it was set
+    } deadline_;
 };
 
 }  // namespace cohort::multihost
