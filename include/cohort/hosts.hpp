@@ -48,7 +48,8 @@ public:
     /// The port that workers are told as MASTER_PORT.
     int port() const { return owner("port").port(); }
 
-    /// A handle of those that live now: a group on hosts of which one is lost does not start.
+    /// A handle of those that live now: a group does not start if a lost host is to run workers of
+    /// it.
     hosts alive_only() const {
         (void)owner("alive_only");
         return hosts(std::make_shared<const detail::hosts_owner>(owner_), executor_);
@@ -59,8 +60,9 @@ public:
         return owner_;
     }
 
-    /// Stops the groups on the hosts, also on those that alive_only() left out, by their ladder.
-    /// Then asks the agents to end, and completes when the last launcher has ended.
+    /// Stops the groups on the hosts, also on those that alive_only() left out, by their ladder; a
+    /// start that is under way ends with operation_aborted. Then asks the agents to end, and
+    /// completes when the last launcher has ended.
     /// @throws std::system_error  operation_aborted: the call was cancelled
     /// @cancellation any type: stops waiting only.
     /// @thread_safety safe.
@@ -97,7 +99,11 @@ private:
 /// @param how  slurm(), ssh("a", "b") or launcher(...).hosts("a", "b")
 /// @throws reach_error  a host was not reached; those that were are let go
 /// @throws std::logic_error  slurm() outside an allocation; this program has not called worker_main
+/// @throws std::invalid_argument  no host is named, or nodes(n) are more than the allocation has;
+///         env() is too large; a launcher's command has other uses for its standard streams
+/// @throws std::system_error  the file of this program was removed or replaced
 /// @throws spawn_error  this process must not start processes, as spawn says
+/// @throws  what the callable of launcher() throws
 /// @cancellation any type: the launchers are stopped and reaped, then operation_aborted.
 /// @thread_safety safe.
 /// @source srun(1), ssh(1)

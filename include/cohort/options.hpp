@@ -45,11 +45,11 @@ public:
     /// worker takes no part. The group keeps the hosts until it has ended.
     ///
     /// What can't leave this machine is refused with std::invalid_argument before anything starts:
-    /// closures, descriptors, shared arrays, queues, events, barriers and mutexes, and
-    /// restart_scope::all. at_once() is divided among the hosts as nprocs is; each runs one worker
-    /// at least. Workers inherit the environment and working directory of their host's agent. Files
-    /// and logs are written at the host. A stream that is inherited comes out at this program's
-    /// standard error.
+    /// closures, start_method::fork, descriptors, standard input given by inherit(), shared arrays,
+    /// queues, events, barriers and mutexes, and restart_scope::all. at_once() is divided among the
+    /// hosts as nprocs is; each runs one worker at least. Workers inherit the environment and
+    /// working directory of their host's agent. Files and logs are written at the host. A stream
+    /// that is inherited comes out at this program's standard error.
     /// @param machines  what `co_await reach(...)` returned
     template <class Hosts>
         requires requires(const Hosts& h) { h.place(); }

@@ -16,8 +16,8 @@ namespace cohort::multihost {
 inline constexpr std::uint64_t message_cost = 128;
 /// Of one stream of a worker, given back as its sinks take it.
 inline constexpr std::uint64_t stream_window = 262'144;
-/// Of all streams of the workers at one host, given back on receipt: beats and ends wait for no
-/// more.
+/// Of all streams of a group's workers at one host, given back on receipt: beats and ends wait for
+/// no more.
 inline constexpr std::uint64_t data_window = usual_window;
 /// Of a stream that waits for credit so much is read from its pipe.
 inline constexpr std::size_t most_waiting = 65'536;
