@@ -103,7 +103,8 @@ bool becomes_empty(const std::string& directory) {
     return true;
 }
 
-/// Starts a group and cancels that when `delay` is over.
+/// Starts a group and cancels that when `delay` is over. Stops one that has started before, because
+/// it would write its logs for longer than their directory is there.
 asio::awaitable<void> cancel_into(bool& cancelled, cohort::options how,
                                   std::chrono::microseconds delay) {
     const auto executor = co_await asio::this_coro::executor;
@@ -112,6 +113,8 @@ asio::awaitable<void> cancel_into(bool& cancelled, cohort::options how,
     co_await timer.async_wait(asio::use_awaitable);
     starts.cancel();
     cancelled = co_await starts.wait() != nullptr;
+    if (!cancelled)
+        co_await starts.group().stop();
 }
 
 }  // namespace

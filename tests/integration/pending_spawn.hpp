@@ -24,16 +24,20 @@ public:
     template <class Work>
     pending_spawn(asio::any_io_executor executor, Work work, cohort::options how)
         : done_(executor, std::chrono::steady_clock::time_point::max()) {
-        cohort::async_spawn(executor, std::move(work), std::move(how),
-                            asio::bind_cancellation_slot(
-                                cancel_.slot(), [this](std::exception_ptr error, cohort::group) {
-                                    end_ = std::move(error);
-                                    done_.cancel();
-                                }));
+        cohort::async_spawn(
+            executor, std::move(work), std::move(how),
+            asio::bind_cancellation_slot(cancel_.slot(),
+                                         [this](std::exception_ptr error, cohort::group group) {
+                                             end_ = std::move(error);
+                                             group_ = std::move(group);
+                                             done_.cancel();
+                                         }));
     }
     void cancel(asio::cancellation_type how = asio::cancellation_type::terminal) {
         cancel_.emit(how);
     }
+    /// The group, if it has started.
+    cohort::group& group() noexcept { return group_; }
     bool done() const noexcept { return end_.has_value(); }
     /// Waits for the completion. @return its error
     asio::awaitable<std::exception_ptr> wait() {
@@ -47,6 +51,7 @@ private:
     asio::steady_timer done_;
     asio::cancellation_signal cancel_;
     std::optional<std::exception_ptr> end_;
+    cohort::group group_;
 };
 
 }  // namespace cohort::test
