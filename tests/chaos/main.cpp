@@ -8,6 +8,7 @@
 
 #include "attempts.hpp"
 #include "batch.hpp"
+#include "cases.hpp"
 #include "host.hpp"
 #include "scratch.hpp"
 
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
         return chaos::cleanup_main();
     const cohort::test::scratch_directory temporary;
     ::setenv("TMPDIR", temporary.path().c_str(), 1);
+    cohort::test::register_cases();
     doctest::Context context(argc, argv);
     return context.run();
 }

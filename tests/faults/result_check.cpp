@@ -18,7 +18,7 @@ const std::set<std::string> worker_stages{"clone",         "parent death signal"
                                           "stdin",         "stdout",
                                           "stderr",        "redirect",
                                           "chdir",         "affinity",
-                                          "exec"};
+                                          "exec",          "no_new_privileges"};
 const std::set<std::string> either_stages{"memory file", "cgroup", "pipe"};
 const std::set<std::string> group_stages{"limit", "memory", "socket", "forkserver", "threads"};
 

@@ -43,6 +43,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace confined_host {
 namespace {
 
 using namespace std::chrono_literals;
@@ -327,7 +328,7 @@ int with_few_processes(int method, rlim_t limit, int workers) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     const std::vector<std::string_view> words(argv + 1, argv + argc);
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -340,3 +341,5 @@ int main(int argc, char** argv) {
         confinement::main_thread::leave_to([words] { std::exit(live_without(words)); });
     return live_without(words);
 }
+
+}  // namespace confined_host

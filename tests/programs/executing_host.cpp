@@ -27,9 +27,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace executing_host {
 namespace {
 
-constexpr int rounds = 40;
+const int rounds = cohort::test::how_many(40, 10);
 constexpr int commands = 3;
 int method = 0;
 
@@ -205,7 +206,7 @@ asio::awaitable<void> live(const std::atomic<int>& busy, std::vector<pid_t>& pro
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     method = argc > 1 ? std::atoi(argv[1]) : 0;
     usual_descriptors = descriptors_in(printed_by(by_posix_spawn));
@@ -225,4 +226,7 @@ int main(int argc, char** argv) {
         ::kill(program, SIGKILL);
         check(::waitpid(program, nullptr, 0) == program, "a program is still this host's child");
     }
+    return 0;
 }
+
+}  // namespace executing_host

@@ -24,6 +24,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+namespace exiting_host {
 namespace {
 
 using namespace std::chrono_literals;
@@ -38,8 +39,14 @@ std::string_view method;
 std::string user;
 
 // Statics that are constructed before the first spawn are destroyed after the library's hook runs.
-asio::io_context early_context;
-cohort::group early_group;
+asio::io_context& early_context() {
+    static asio::io_context context;
+    return context;
+}
+cohort::group& early_group() {
+    static cohort::group group;
+    return group;
+}
 
 void print(const char* line) {
     std::puts(line);
@@ -177,15 +184,15 @@ int live_and_return(std::string_view how) {
         prepared = cohort::spawn(cohort::command("sleep", 1000), cohort::options().fd(held, held));
     }
     daemonic = how == "daemon";
-    early_group = start(early_context, 2, how == "stubborn" || daemonic);
-    tell_join(early_group);
+    early_group() = start(early_context(), 2, how == "stubborn" || daemonic);
+    tell_join(early_group());
     static asio::io_context late_context;  // destroyed before the hook runs
     static cohort::group late_group;
     late_group = start(late_context, 2);
     tell_join(late_group);
     if (how == "handler") {
-        asio::post(early_context, [] { std::exit(3); });
-        early_context.run();
+        asio::post(early_context(), [] { std::exit(3); });
+        early_context().run();
     }
     if (how == "thread") {
         std::thread([] { std::exit(4); }).detach();
@@ -218,7 +225,7 @@ cohort::group start_batch(asio::io_context& io) {
 }
 
 int return_in_batch() {
-    early_group = start_batch(early_context);
+    early_group() = start_batch(early_context());
     return 0;
 }
 
@@ -264,7 +271,9 @@ int outlived_threads() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
+    early_context();
+    early_group();
     cohort::worker_main(argc, argv);
     const std::string_view how = argc > 1 ? argv[1] : "";
     if (argc > 2)
@@ -290,3 +299,5 @@ int main(int argc, char** argv) {
             return die(how);
     return live_and_return(how);
 }
+
+}  // namespace exiting_host

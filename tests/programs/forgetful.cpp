@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+namespace forgetful {
 namespace {
 
 bool wrong(std::string_view what) {
@@ -58,6 +59,7 @@ std::string start_group() {
     return error;
 }
 
+/// Does nothing in the programs that are compiled together with this one: FORGETFUL is not set.
 const bool initialised = [] {
     if (wrong("static") && std::getenv("WORKER") != nullptr)
         error_at_start = start_group();
@@ -66,7 +68,7 @@ const bool initialised = [] {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     const bool is_host = argc == 1;  // workers and the fork server get an argument
     if (wrong("static") || (is_host && !wrong("never")))
         cohort::worker_main(argc, argv);
@@ -78,3 +80,5 @@ int main(int argc, char** argv) {
     fmt::print("{}: {}\n", std::getenv("WORKER") != nullptr ? "worker" : "host", error);
     return 0;
 }
+
+}  // namespace forgetful

@@ -2,10 +2,11 @@
 // A host that forks itself while it has groups. Exits with 0 if all is as it must be, else prints
 // what is not.
 //   forking_host inert | operations | spawn | first | storm
-
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
+
+#include "../support/sanitizers.hpp"
 
 #include <array>
 #include <atomic>
@@ -24,10 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// A forked copy lacks the other threads' stacks, so memory that only they refer to looks leaked.
-extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
-extern "C" const char* __tsan_default_options() { return "die_after_fork=0:atexit_sleep_ms=0"; }
-
+namespace forking_host {
 namespace {
 
 void check(bool is_so, const char* fact) {
@@ -210,7 +208,7 @@ int storm() {
     std::atomic<bool> done{false};
     host h;
     std::thread forker([&done] {
-        for (int i = 0; i < 200; ++i) {
+        for (int i = 0; i < cohort::test::how_many(200, 50); ++i) {
             const pid_t child = ::fork();
             if (child == 0) {
                 if (i % 2 == 0)
@@ -235,7 +233,7 @@ int storm() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     const std::string_view how = argc > 1 ? argv[1] : "";
     if (how == "inert")
         return inert();
@@ -249,3 +247,5 @@ int main(int argc, char** argv) {
         return storm();
     return 2;
 }
+
+}  // namespace forking_host

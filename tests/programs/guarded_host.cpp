@@ -31,6 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace guarded_host {
 namespace {
 
 constexpr int held = 9;
@@ -153,7 +154,7 @@ asio::awaitable<void> look_for_children() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     const std::string_view what = argc > 1 ? argv[1] : "";
     if (what == "plain")
@@ -168,4 +169,7 @@ int main(int argc, char** argv) {
         run(hold_one_with_daemon(std::atoi(argv[2])));
     else if (argc == 4)
         run(hold(std::atoi(argv[1]), std::atoi(argv[2]), std::atoi(argv[3])));
+    return 0;
 }
+
+}  // namespace guarded_host

@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+namespace hosts_origin {
 namespace {
 
 using words = std::vector<std::string>;
@@ -54,7 +55,7 @@ asio::awaitable<int> run_four(const char* fifo, std::chrono::seconds host_timeou
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     if (argc < 4)
         return 2;
@@ -77,3 +78,5 @@ int main(int argc, char** argv) {
     context.run();
     return code;
 }
+
+}  // namespace hosts_origin

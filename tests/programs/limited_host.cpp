@@ -25,6 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+namespace limited_host {
 namespace {
 
 struct setting {
@@ -83,7 +84,7 @@ void tell(asio::io_context& context, const setting& one, const char* way, bool i
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     const std::string_view how = argc > 1 ? argv[1] : "";
     std::setvbuf(stdout, nullptr, _IOLBF, 0);
@@ -111,3 +112,5 @@ int main(int argc, char** argv) {
     }
     return 0;
 }
+
+}  // namespace limited_host

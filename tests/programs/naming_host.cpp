@@ -21,6 +21,7 @@
 
 #include <unistd.h>
 
+namespace naming_host {
 namespace {
 
 constexpr int held = 9;
@@ -75,7 +76,7 @@ asio::awaitable<void> make_arrays_late(int count) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     cohort::set_sharing_strategy(cohort::sharing_strategy::file_system);
     const std::string_view what = argc > 1 ? argv[1] : "";
@@ -90,4 +91,7 @@ int main(int argc, char** argv) {
     else if (what == "late" && argc == 3)
         asio::co_spawn(context, make_arrays_late(std::atoi(argv[2])), end);
     context.run();
+    return 0;
 }
+
+}  // namespace naming_host

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // A host in which allocations of the library's own threads fail.
-//   no_memory_host HOW FIRST STEP    HOW: one, or some
+//   no_memory_host FIRST STEP
 // Again and again in a process of its own: a group runs while the FIRST-th, (FIRST + STEP)-th, ...
-// allocation fails, alone or with all that follow for some milliseconds. Prints those that did not
-// end well, and fails if there are any.
+// allocation fails. The group ends, or the process does, by std::terminate. Prints those that did
+// not end so, and fails if there are any.
 #include "failing_allocations.hpp"
 
 #include <cohort/cohort.hpp>
@@ -12,44 +12,28 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
-#include <string_view>
 
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace no_memory_host {
 namespace {
 
 using namespace std::chrono_literals;
-using clock_type = std::chrono::steady_clock;
-
-constexpr auto shortage = 3ms;
 
 std::atomic<int> left{0};  // until an allocation fails; 0: none fails
-std::atomic<clock_type::rep> fails_until{0};
-bool fails_for_some_time = false;
 thread_local constinit bool is_users_thread = false;
 
-}  // namespace
-
-bool cohort::test::allocation_fails() noexcept {
-    if (is_users_thread)
-        return false;
-    if (left > 0 && --left == 0) {
-        if (fails_for_some_time)
-            fails_until = (clock_type::now() + shortage).time_since_epoch().count();
-        return true;
-    }
-    return fails_until != 0 && clock_type::now().time_since_epoch().count() < fails_until;
+bool allocation_fails() noexcept {
+    return !is_users_thread && left > 0 && --left == 0;
 }
-
-namespace {
 
 void exit_or_sleep(int index) {
     if (index == 0)
@@ -111,15 +95,15 @@ enum exit_code { all_failures_tried = 42 };
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
+    cohort::test::allocation_fails = &allocation_fails;
     cohort::worker_main(argc, argv);
-    if (argc != 4)
+    if (argc != 3)
         return 2;
     is_users_thread = true;
-    fails_for_some_time = argv[1] == std::string_view("some");
     bool is_well = true;
     for (int which = 0; which < static_cast<int>(scenes.size()); ++which)
-        for (int failing = std::atoi(argv[2]);; failing += std::atoi(argv[3])) {
+        for (int failing = std::atoi(argv[1]);; failing += std::atoi(argv[2])) {
             const pid_t pid = ::fork();
             if (pid == 0)
                 run(which, failing);
@@ -127,7 +111,7 @@ int main(int argc, char** argv) {
             ::waitpid(pid, &status, 0);
             if (WIFEXITED(status) && WEXITSTATUS(status) == all_failures_tried)
                 break;
-            if (status == 0)
+            if (status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT))
                 continue;
             std::printf("scene %d, allocation %d: %s %d\n", which, failing,
                         WIFSIGNALED(status) ? "signal" : "status",
@@ -136,3 +120,5 @@ int main(int argc, char** argv) {
         }
     return is_well ? 0 : 1;
 }
+
+}  // namespace no_memory_host

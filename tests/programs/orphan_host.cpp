@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+namespace orphan_host {
 namespace {
 
 constexpr int ready_fd = 9;
@@ -47,7 +48,10 @@ void middle(int) { hold<leaf>(true); }
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     hold<middle>(false);
+    return 0;
 }
+
+}  // namespace orphan_host

@@ -37,6 +37,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace other_host {
 namespace {
 
 asio::awaitable<void> run_whole(cohort::command work, cohort::options how) {
@@ -160,7 +161,7 @@ int receives(const std::string& name, bool accepts_names, bool locks) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     const std::string_view mode = argc > 1 ? argv[1] : "";
     if (mode == "pinned")
@@ -178,3 +179,5 @@ int main(int argc, char** argv) {
     }
     return 2;
 }
+
+}  // namespace other_host

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+namespace other_program {
 namespace {
 
 asio::awaitable<void> run_in(std::string program) {
@@ -24,7 +25,7 @@ asio::awaitable<void> run_in(std::string program) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     if (argc < 3 || std::string_view(argv[1]) != "host") {
         cohort::worker_main(argc, argv);
         return 2;
@@ -37,3 +38,5 @@ int main(int argc, char** argv) {
     io.run();
     return 0;
 }
+
+}  // namespace other_program

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace pool_host {
 namespace {
 
 constexpr int held = 9;
@@ -106,7 +107,7 @@ int use_in_copy(cohort::pool pool) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     if (argc != 3)
         return 2;
@@ -133,3 +134,5 @@ int main(int argc, char** argv) {
     }
     return 0;
 }
+
+}  // namespace pool_host

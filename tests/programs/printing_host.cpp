@@ -21,16 +21,15 @@
 //                       ones
 //   printing_host copied        forks itself while its workers print; the copy exits
 // Descriptors 8 and 9 are the gate and the ready pipe of the tests.
-
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
+#include <fmt/format.h>
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <ctime>
 #include <exception>
 #include <fstream>
 #include <string>
@@ -40,19 +39,13 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-std::atomic<long> forward_by = 0;  // in seconds
+namespace printing_host {
 
-/// The wall clock of this program and of the library, which can be put forward.
-extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
-    const auto result = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
-    if (clock == CLOCK_REALTIME)
-        now->tv_sec += forward_by;
-    return result;
-}
+/// By how many seconds the wall clock is put forward: see printing_host_clock.cpp.
+std::atomic<long> forward_by = 0;
 
 namespace {
 
@@ -217,7 +210,7 @@ int run_crowded() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     const std::string_view what = argc > 1 ? argv[1] : "";
     if (what == "console" && argc > 4)
@@ -261,4 +254,7 @@ int main(int argc, char** argv) {
         await_gate();
         std::exit(7);
     }
+    return 0;
 }
+
+}  // namespace printing_host

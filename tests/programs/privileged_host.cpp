@@ -25,6 +25,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+namespace privileged_host {
 namespace {
 
 struct identity {
@@ -75,7 +76,7 @@ asio::awaitable<void> start(cohort::start_method method) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     if (argc < 3)
         return 2;
@@ -93,4 +94,7 @@ int main(int argc, char** argv) {
                            std::rethrow_exception(error);
                    });
     context.run();
+    return 0;
 }
+
+}  // namespace privileged_host

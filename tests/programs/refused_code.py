@@ -57,8 +57,8 @@ NEEDS = {"-fno-rtti": "RTTI", "-fno-exceptions": "exceptions", "-std=c++17": "C+
 
 
 def refuses_to_do_without(build, option):
-    """Whether the first error says so."""
-    status, messages, _ = compile_with(build, option, "-fno-diagnostics-color")
+    """Whether the first error says so; the compiler stops there."""
+    status, messages, _ = compile_with(build, option, "-fno-diagnostics-color", "-Wfatal-errors")
     first = next((line for line in messages.splitlines() if "error:" in line), "")
     if status != 0 and f"cohort: needs {NEEDS[option]}" in first:
         return True

@@ -31,6 +31,7 @@
 #include <grp.h>
 #include <unistd.h>
 
+namespace setuid_host {
 namespace {
 
 using namespace std::chrono_literals;
@@ -153,7 +154,7 @@ void storm() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int program(int argc, char** argv) {
     cohort::worker_main(argc, argv);
     if (argc != 3)
         return 2;
@@ -167,4 +168,7 @@ int main(int argc, char** argv) {
     (void)!::write(held, "\n", 1);
     char byte;
     (void)!::read(gate, &byte, 1);
+    return 0;
 }
+
+}  // namespace setuid_host

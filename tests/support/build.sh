@@ -72,10 +72,18 @@ want() {
     [ ${#packages[@]} = 0 ] || install_packages "${packages[@]}"
 }
 
+# A faster linker, if there is one: the default one takes seconds for each program of the tests.
+choose_linker() {
+    if command -v mold >/dev/null; then
+        export CXX_LD=${CXX_LD:-mold}
+    fi
+}
+
 # configure directory [meson option...]: makes the build directory or brings its file lists up to date.
 configure() {
     local directory=$1 log
     shift
+    choose_linker
     local again=()
     [ -f "$directory/build.ninja" ] && again=(--reconfigure)
     if ! log=$(meson setup "${again[@]}" "$@" "$directory" "$root" 2>&1); then

@@ -10,12 +10,14 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -32,7 +34,7 @@ constexpr const char* mark_name = "COHORT_TEST_MARK";
 constexpr auto patience_at_end = std::chrono::seconds(20);
 /// How the driver of CUDA devices names shared memory of its own, some of which stays if a process
 /// is killed.
-constexpr const char* driver_memory = "cuda.shm.";
+constexpr const char* device_driver_files = "cuda.shm.";
 
 void (*warm_up_call)() = nullptr;
 
@@ -97,13 +99,29 @@ bool was_remade(const descriptor& fresh, std::vector<descriptor>& closed) {
     return true;
 }
 
-/// The open descriptors at a moment when no other thread has one open for a moment.
+/// The open descriptors at a moment when no other thread has one open for a moment, and when the
+/// groups of the case before are gone, if that was one without a guard.
 std::map<int, std::string> descriptors_at_rest() {
-    const auto until = std::chrono::steady_clock::now() + patience_at_end;
+    const auto now = std::chrono::steady_clock::now;
+    const auto until = now() + patience_at_end;
+    const auto until_groups_are_gone = now() + std::chrono::seconds(2);  // some may live on purpose
+    std::error_code error;
+    static bool stays = false;  // one that this program was started with
+    const auto directory = std::filesystem::current_path(error).string();  // a start holds it
     for (;;) {
         auto found = own_descriptors();
-        if (std::ranges::none_of(found, [](const auto& one) { return is_momentary(one.second); }) ||
-            std::chrono::steady_clock::now() >= until)
+        const bool may_go = now() < until_groups_are_gone;
+        const auto is_restless = [&](const auto& one) {
+            return is_momentary(one.second) ||
+                   (may_go && (one.second.find("memfd:cohort-record") != std::string::npos ||
+                               (one.second == directory && !stays)));
+        };
+        if (std::ranges::none_of(found, is_restless))
+            return found;
+        if (!may_go)
+            stays = std::ranges::any_of(
+                found, [&](const auto& one) { return one.second == directory; });
+        if (now() >= until)
             return found;
         ::poll(nullptr, 0, 1);  // a close has no event
     }
@@ -134,7 +152,7 @@ std::string new_mark() {
 bool counts(const std::string& directory, const std::string& name) {
     if (name.rfind("cohort-test-", 0) == 0 && directory == "/tmp")
         return false;
-    if (is_tsan_file(name) || name.rfind(driver_memory, 0) == 0)
+    if (is_tsan_file(name) || name.rfind(device_driver_files, 0) == 0)
         return false;
     if (directory != "/tmp")
         return true;
@@ -165,7 +183,7 @@ std::size_t mapped_arrays() {
     for (std::string line; std::getline(maps, line);)
         count += line.find("memfd:cohort-array") != std::string::npos ||
                  (line.find(" /dev/shm/") != std::string::npos &&
-                  line.find(driver_memory) == std::string::npos);
+                  line.find(device_driver_files) == std::string::npos);
     return count;
 }
 

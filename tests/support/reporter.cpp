@@ -3,6 +3,8 @@
 // because doctest can neither skip a case that has begun nor count such cases.
 #include "reporter.hpp"
 
+#include "cases.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -35,15 +37,19 @@ public:
     void test_case_reenter(const doctest::TestCaseData&) override {}
     void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
         const std::lock_guard lock(current().mutex);
+        const char* how = "passed";
         if (stats.failure_flags != 0) {
+            how = "failed";
             ++failed_;
             std::printf("[failed] %s\n", current().name.c_str());
             std::fflush(stdout);
         } else if (current().skipped) {
+            how = "skipped";
             ++skipped_;
         } else {
             ++passed_;
         }
+        note_case(current().name.c_str(), stats.seconds, how);
         current().name.clear();
     }
     void test_run_end(const doctest::TestRunStats&) override {
@@ -53,7 +59,9 @@ public:
         std::fflush(stdout);
     }
 
-    void report_query(const doctest::QueryData&) override {}
+    void report_query(const doctest::QueryData& listed) override {
+        take_listed_cases(listed);
+    }
     void test_run_start() override {}
     void test_case_exception(const doctest::TestCaseException&) override {}
     void subcase_start(const doctest::SubcaseSignature&) override {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cstdlib>
 #include <string_view>
 
 namespace cohort::test {
@@ -19,6 +20,12 @@ inline constexpr bool under_asan = true;
 #else
 inline constexpr bool under_asan = false;
 #endif
+/// How often a case does something: `whole` with --long, else and under a sanitizer `less`. A few
+/// cases would else take half of the time of all.
+inline int how_many(int whole, int less) {
+    static const bool is_long = std::getenv("COHORT_TEST_LONG") != nullptr;
+    return is_long && !under_asan && !under_tsan ? whole : less;
+}
 /// Whether a worker that is a forked copy can have groups of its own. Under the sanitizers of GCC
 /// 12 it can't, because a group needs threads: ThreadSanitizer refuses new threads, and
 /// AddressSanitizer leaves its own allocator locked if another thread held the lock at the fork.

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: BSL-1.0
-"""Adds up what Meson's logs say: summary.py flavour=testlog.json ...
+"""Adds up how tests ended.
 
 Shows the reason of every skip, then the output of every program that failed, and last the failures by name: the end
 is what is read, and all that some places keep. A program that crashed, timed out or ended without its own count is one
 failure on top of those that it counted."""
 
-import json
-import os
 import re
 import sys
 
@@ -16,13 +14,6 @@ SKIP = re.compile(r"^\[skipped\] (.*)$", re.MULTILINE)
 FAILURE = re.compile(r"^\[failed\] (.*)$", re.MULTILINE)
 FINDING = re.compile(r"^.*Sanitizer: .*$|^.*Sanitizer has .*$|^==\d+==ERROR: .*$|^.*: runtime error: .*$",
                      re.MULTILINE)  # of a sanitizer
-
-
-def entries(path):
-    if not os.path.exists(path):
-        return [{"name": path, "result": "ERROR", "stdout": "", "stderr": "Meson wrote no log"}]
-    with open(path, encoding="utf-8", errors="replace") as log:
-        return [json.loads(line) for line in log if line.strip()]
 
 
 def counts_of(entry):
@@ -55,37 +46,38 @@ def cause_of(entry, name):
     return "\n".join(FINDING.findall(stderr))[:CAUSE_LENGTH] or stderr[-CAUSE_LENGTH:].strip()
 
 
+def show_failures(flavour, entry, file=sys.stdout):
+    """The failed cases of one program, each with its cause."""
+    for name in names_of_failures(entry):
+        print(f"failed: {flavour}/{entry['name']}: {name}", file=file)
+        for line in cause_of(entry, name).splitlines():
+            print(f"    {line}", file=file)
+
+
 def show_output(title, entry):
     print(f"--- output of {title} ({entry['result']}, exit code {entry.get('returncode')}) ---")
     print(SKIP.sub("", entry.get("stdout") or "").strip(), entry.get("stderr") or "", sep="\n")
     print("--- end ---")
 
 
-def main(arguments):
+def show(entries):
+    """Of {flavour: [entry of a process]}; returns the exit code."""
     total = [0, 0, 0]
-    failed = []
-    for argument in arguments:
-        flavour, path = argument.split("=", 1)
-        for entry in entries(path):
+    failed = []  # (flavour, entry)
+    for flavour, of_flavour in entries.items():
+        for entry in of_flavour:
             counts = counts_of(entry)
-            title = f"{flavour}/{entry['name']}"
-            print(f"{title}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped"
-                  f" ({entry.get('duration', 0):.1f} s)")
+            print(f"{flavour}/{entry['name']}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped"
+                  f" ({entry['duration']:.1f} s, {entry.get('processor', 0):.1f} s of processors)")
             for skip in SKIP.findall(entry.get("stdout") or ""):
                 print(f"    skipped: {skip}")
             if counts[1] > 0:
-                failed.append((title, entry))
+                failed.append((flavour, entry))
             total = [a + b for a, b in zip(total, counts)]
-    for title, entry in failed:
-        show_output(title, entry)
-    for title, entry in failed:
-        for name in names_of_failures(entry):
-            print(f"failed: {title}: {name}")
-            for line in cause_of(entry, name).splitlines():
-                print(f"    {line}")
+    for flavour, entry in failed:
+        show_output(f"{flavour}/{entry['name']}", entry)
+    for flavour, entry in failed:
+        show_failures(flavour, entry)
     print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped", flush=True)
     return 1 if total[1] > 0 else 0
 
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

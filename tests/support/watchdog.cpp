@@ -43,7 +43,7 @@ constexpr int slowness = 1;
 
 }  // namespace
 
-std::chrono::seconds generous_bound() noexcept { return std::chrono::seconds(90) * slowness; }
+std::chrono::seconds generous_bound() noexcept { return std::chrono::seconds(200) * slowness; }
 
 /// It waits until its thread runs: a starting thread holds locks of AddressSanitizer, and a copy of
 /// the program that is made meanwhile finds them locked for ever.
