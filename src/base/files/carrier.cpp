@@ -6,8 +6,8 @@
 #include "base/sys/error.hpp"
 #include "base/sys/fork_mark.hpp"
 #include "base/sys/futex.hpp"
-#include "base/sys/quiet_thread.hpp"
 #include "base/sys/socket.hpp"
+#include "base/sys/thread.hpp"
 
 #include <algorithm>
 #include <array>
@@ -69,11 +69,7 @@ struct unpacking {
     base::futex ended{0};
 
     void run() noexcept {
-        try {
-            error = unpack(carrier.get(), count, came);
-        } catch (const std::bad_alloc&) {
-            error = std::make_error_code(std::errc::not_enough_memory);
-        }
+        error = unpack(carrier.get(), count, came);
         ended = 1;
         base::wake(ended);
         unpacking_threads::all().remove();
@@ -129,7 +125,7 @@ std::error_code unpack_in_time(base::unique_fd& carrier, std::size_t count,
     task->count = count;
     task->carrier = std::move(carrier);
     try {
-        base::start_quiet_thread([task] { task->run(); });
+        base::start_thread([task] { task->run(); });
     } catch (const std::exception&) {
         unpacking_threads::all().remove();
         carrier = std::move(task->carrier);

@@ -6,7 +6,7 @@
 #include "base/sys/exiting_owner.hpp"
 #include "base/sys/fork_mark.hpp"
 #include "base/sys/futex.hpp"
-#include "base/sys/quiet_thread.hpp"
+#include "base/sys/thread.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -99,7 +99,7 @@ void start_thread_if_needed(disposed& of) {
     const bool hangs = of.threads > 0 && now - of.progress > longest_close;
     if (of.threads > 0 && (!hangs || of.threads >= most_threads))
         return;
-    base::start_quiet_thread(work_off);
+    base::start_thread(work_off);
     ++of.threads;
     of.progress = now;
 }

@@ -163,7 +163,7 @@ names_answer short_of(const std::string& what, std::error_code error) {
 
 /// Tries what the names stand on: a lock that stays when only a mapping is left.
 names_answer probe() {
-    if (!base::current_tiers().names.best)
+    if (!base::is_best(&base::tiers::names))
         return {base::current_tiers().names.reason};
     std::error_code error;
     const auto directory = open_directory(error);

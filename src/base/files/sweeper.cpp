@@ -5,7 +5,7 @@
 #include "base/files/named_file.hpp"
 #include "base/files/settings.hpp"
 #include "base/sys/fork_mark.hpp"
-#include "base/sys/quiet_thread.hpp"
+#include "base/sys/thread.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -88,7 +88,7 @@ void sweeper::start_if_none() noexcept {
     if (has_thread_)
         return;
     try {
-        base::start_quiet_thread([this] { work(); });
+        base::start_thread([this] { work(); });
         has_thread_ = true;
     } catch (const std::exception&) {
         // The next call tries again.

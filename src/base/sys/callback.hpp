@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patiently.hpp"
-
 #include <concepts>
 #include <cstddef>
 #include <memory>
@@ -14,18 +12,17 @@ namespace cohort::base {
 template <class Signature>
 class callback;
 
-/// A function that is called later. It differs from std::function: it waits for the memory that it
-/// needs, see patiently(); what it holds need not be copyable; its copies share what they hold, so
-/// a copy never fails.
+/// A function that is called later. It differs from std::function: what it holds need not be
+/// copyable, and its copies share what they hold, so a copy never fails.
 template <class R, class... Args>
 class callback<R(Args...)> {
 public:
     callback() noexcept = default;
     callback(std::nullptr_t) noexcept {}
     template <class F>
-        requires(!std::same_as<std::remove_cvref_t<F>, callback> &&
-                 std::is_invocable_r_v<R, std::decay_t<F>&, Args...>)
-    callback(F&& f) : body_(make_shared_patiently<function<std::decay_t<F>>>(std::forward<F>(f))) {}
+    requires(!std::same_as<std::remove_cvref_t<F>, callback> &&
+             std::is_invocable_r_v<R, std::decay_t<F>&, Args...>) callback(F&& f)
+        : body_(std::make_shared<function<std::decay_t<F>>>(std::forward<F>(f))) {}
 
     explicit operator bool() const noexcept { return body_ != nullptr; }
     R operator()(Args... args) const { return body_->call(std::forward<Args>(args)...); }

@@ -2,8 +2,10 @@
 #include "base/sys/credentials.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 #include <linux/capability.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -34,10 +36,7 @@ bool may_signal(uid_t user) noexcept {
     const auto self = user_ids::now();
     if (user == self.real || user == self.effective)
         return true;
-    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-    __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3]{};
-    return ::syscall(SYS_capget, &header, data) == 0 &&
-           (data[CAP_TO_INDEX(CAP_KILL)].effective & CAP_TO_MASK(CAP_KILL)) != 0;
+    return (capabilities::now().bits[0] & CAP_TO_MASK(CAP_KILL)) != 0;
 }
 
 credentials credentials::now() {
@@ -51,6 +50,36 @@ credentials credentials::now() {
 bool credentials::uniform() const noexcept {
     return user.real == user.effective && user.real == user.saved &&
            std::ranges::all_of(groups, [this](gid_t id) { return id == groups[0]; });
+}
+
+capabilities capabilities::now() noexcept {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    capabilities own;
+    static_assert(sizeof own == sizeof(__user_cap_data_struct[_LINUX_CAPABILITY_U32S_3]));
+    return ::syscall(SYS_capget, &header, own.bits.data()) == 0 ? own : capabilities();
+}
+
+std::uint64_t ambient_capabilities(const capabilities& own) noexcept {
+    std::uint64_t found = 0;
+    // Only what is permitted and inheritable can be ambient. Most threads have nothing of that.
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        const auto half = bit / 32 * 3;
+        if ((own.bits[half + 1] & own.bits[half + 2] & CAP_TO_MASK(bit)) != 0 &&
+            ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, bit, 0, 0) == 1)
+            found |= std::uint64_t{1} << bit;
+    }
+    return found;
+}
+
+capabilities capabilities::also_in(const capabilities& other) const noexcept {
+    capabilities both;
+    for (std::size_t half = 0; half < bits.size(); half += 3) {
+        const auto permitted = other.bits[half + 1];
+        both.bits[half] = bits[half] & permitted;
+        both.bits[half + 1] = bits[half + 1] & permitted;
+        both.bits[half + 2] = bits[half + 2] & (other.bits[half + 2] | permitted);
+    }
+    return both;
 }
 
 }  // namespace cohort::base

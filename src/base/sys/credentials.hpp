@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <vector>
 
 #include <sys/types.h>
@@ -33,5 +35,21 @@ struct credentials {
     bool uniform() const noexcept;
     bool operator==(const credentials&) const = default;
 };
+
+/// The capabilities of a thread as capget(2) gives them: effective, permitted and inheritable ones,
+/// then the same of the upper half.
+struct capabilities {
+    std::array<std::uint32_t, 6> bits{};
+
+    /// Those of this thread; none if they can't be read.
+    static capabilities now() noexcept;
+    /// Those that a child of a thread with `other` can be given.
+    capabilities also_in(const capabilities& other) const noexcept;
+    bool operator==(const capabilities&) const = default;
+};
+
+/// The ambient capabilities of this thread, which a program that it executes gets: a bit for each.
+/// @param own  its others
+std::uint64_t ambient_capabilities(const capabilities& own) noexcept;
 
 }  // namespace cohort::base

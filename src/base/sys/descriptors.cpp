@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -27,6 +28,15 @@ std::uint64_t free_standard_streams() noexcept {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
         count += ::fcntl(fd, F_GETFD) < 0 ? 1 : 0;
     return count;
+}
+
+/// Whether to open the file anew gives the same pipe or terminal. Each open(2) of a terminal's
+/// master makes another terminal.
+bool has_other_openings(int fd) noexcept {
+    struct stat file {};
+    unsigned number = 0;
+    return ::fstat(fd, &file) == 0 &&
+           (S_ISFIFO(file.st_mode) || (::isatty(fd) == 1 && ::ioctl(fd, TIOCGPTN, &number) != 0));
 }
 
 }  // namespace
@@ -102,6 +112,24 @@ unique_fd duplicate(int fd, std::error_code& error) noexcept {
     unique_fd copy{::fcntl(fd, F_DUPFD_CLOEXEC, 3)};
     error = copy ? std::error_code{} : std::error_code{errno, std::system_category()};
     return copy;
+}
+
+unique_fd opened_to_block(int fd) {
+    const int flags = ::fcntl(fd, F_GETFL);
+    if (flags < 0 || (flags & O_NONBLOCK) == 0 || !survives_exec(fd) || !has_other_openings(fd))
+        return {};
+    // With O_NONBLOCK open(2) does not wait for the other end of a FIFO, or for a modem.
+    const int mode = flags & O_ACCMODE;
+    unique_fd opened(::open(path_of(fd).c_str(), mode | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    std::error_code error;
+    opened = out_of_stdio(std::move(opened), error);
+    // Once the other end is closed nothing waits for it, and poll(2) does not report that close for
+    // a FIFO that was opened after it.
+    pollfd other_end{fd, 0, 0};
+    if (::poll(&other_end, 1, 0) != 0 ||
+        ::fcntl(opened.get(), F_SETFL, flags & ~(O_NONBLOCK | O_ASYNC)) != 0)
+        return {};
+    return opened;
 }
 
 unique_fd make_eventfd(std::error_code& error) noexcept {

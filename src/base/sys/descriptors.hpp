@@ -37,6 +37,13 @@ namespace cohort::base {
 /// Makes a descriptor close-on-exec, if it is open.
 void close_on_exec(int fd) noexcept;
 
+/// What a program gets in place of a standard stream that is non-blocking, because that is a flag
+/// of the open file, which both would share: the pipe, FIFO or terminal opened anew, so that it
+/// blocks. The descriptor is close-on-exec and numbered 3 or higher. May wait for a file system.
+/// @return empty: `fd` blocks, or would not be inherited, or its file can't be opened anew (as no
+///         socket can), or would be another one (as a regular file would have its own offset)
+[[nodiscard]] unique_fd opened_to_block(int fd);
+
 /// A close-on-exec duplicate numbered 3 or higher, so that it is never taken for a standard stream.
 [[nodiscard]] unique_fd duplicate(int fd, std::error_code& error) noexcept;
 

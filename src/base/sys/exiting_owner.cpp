@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/sys/exiting_owner.hpp"
 
-#include "base/sys/quiet_thread.hpp"
+#include "base/sys/thread.hpp"
 
 #include <exception>
 #include <semaphore>
@@ -47,7 +47,7 @@ exiting_owner::exiting_owner(int descriptor) noexcept {
         return;
     try {
         shared_ = std::make_shared<shared>(descriptor);
-        start_quiet_thread([with = shared_] {
+        start_thread([with = shared_] {
             with->is_owner = take_copy(with->descriptor);
             with->begun.release();
             with->ends.acquire();

@@ -87,6 +87,12 @@ child_state state_of_child(int pidfd) noexcept {
     return found.si_pid == 0 ? child_state::alive : child_state::zombie;
 }
 
+bool is_stopped(int pidfd) noexcept {
+    siginfo_t found;
+    return wait_for(p_pidfd, pidfd, found, WSTOPPED | WNOWAIT, nullptr) == 0 && found.si_pid != 0 &&
+           found.si_code == CLD_STOPPED;
+}
+
 bool is_child(pid_t pid) noexcept {
     siginfo_t found;
     return wait_for(P_PID, pid, found, WNOWAIT, nullptr) == 0;

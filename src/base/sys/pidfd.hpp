@@ -43,6 +43,10 @@ enum class child_state { alive, zombie, not_ours };
     return state_of_child(pidfd) == child_state::zombie;
 }
 
+/// Whether SIGSTOP or its like has stopped the child, unless another wait of this process has taken
+/// the news, as one with WUNTRACED does.
+[[nodiscard]] bool is_stopped(int pidfd) noexcept;
+
 /// Whether `pid` is a child of this process. The child may have ended.
 [[nodiscard]] bool is_child(pid_t pid) noexcept;
 /// Blocks until a child has ended, and reaps it.

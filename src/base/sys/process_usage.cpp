@@ -9,8 +9,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
+#include <memory>
 #include <system_error>
 
+#include <dirent.h>
 #include <unistd.h>
 
 namespace cohort::base {
@@ -79,11 +82,44 @@ std::optional<process_usage> parse_stat(std::string_view text) noexcept {
 
 namespace {
 
+std::optional<process_usage> usage_in(const char* path) noexcept {
+    std::array<char, 1024> room;
+    return parse_stat(read_start(path, room));
+}
+
+/// Of the threads of a process whose first one has ended, one that runs; of many only the first are
+/// looked at.
+std::optional<process_usage> usage_of_other_thread(pid_t pid) noexcept {
+    constexpr int most_looks = 100;
+    char path[64] = {};
+    fmt::format_to_n(path, sizeof path - 1, "/proc/{}/task", pid);
+    const std::unique_ptr<DIR, int (*)(DIR*)> threads(::opendir(path), ::closedir);
+    for (int i = 0; threads && i < most_looks; ++i) {
+        const auto* const entry = ::readdir(threads.get());
+        if (entry == nullptr)
+            break;
+        std::fill(std::begin(path), std::end(path), '\0');
+        fmt::format_to_n(path, sizeof path - 1, "/proc/{}/task/{:.20}/stat", pid,
+                         std::string_view(entry->d_name));
+        const auto found = usage_in(path);
+        if (found && found->state != 'Z' && found->state != 'X')
+            return found;
+    }
+    return std::nullopt;
+}
+
 std::optional<process_usage> usage_of_number(pid_t pid) noexcept {
     char path[32] = {};
     fmt::format_to_n(path, sizeof path - 1, "/proc/{}/stat", pid);
-    std::array<char, 1024> room;
-    return parse_stat(read_start(path, room));
+    auto found = usage_in(path);
+    if (!found || found->state != 'Z' || found->threads < 2)
+        return found;
+    if (const auto other = usage_of_other_thread(pid)) {
+        found->state = other->state;
+        found->pages = other->pages;
+        found->is_exiting = other->is_exiting;
+    }
+    return found;
 }
 
 }  // namespace
@@ -91,6 +127,11 @@ std::optional<process_usage> usage_of_number(pid_t pid) noexcept {
 bool is_exiting(pid_t pid) noexcept {
     const auto found = usage_of_number(pid);
     return !found || found->is_exiting || found->state == 'Z';
+}
+
+bool is_seen_exiting(pid_t pid, int pidfd) noexcept {
+    const auto found = usage_of(pid, pidfd);
+    return found && (found->is_exiting || found->state == 'Z');
 }
 
 std::optional<process_usage> usage_of(pid_t pid, int pidfd) noexcept {

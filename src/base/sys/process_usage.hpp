@@ -27,13 +27,18 @@ struct process_usage {
 /// Reads a /proc/PID/stat. The name in it may contain anything. Empty: it is not whole.
 std::optional<process_usage> parse_stat(std::string_view text) noexcept;
 
-/// That of the process for which the pidfd stands. Empty: it has been reaped, or its file can't be
-/// read, and errno says why. May hang with /proc.
+/// That of the process for which the pidfd stands. Where its first thread has ended and another one
+/// lives, the state and the memory are those of that one. Empty: it has been reaped, or its file
+/// can't be read, and errno says why. May hang with /proc.
 /// @param pid  its number, which another process may have by now
 std::optional<process_usage> usage_of(pid_t pid, int pidfd) noexcept;
 
 /// Whether the process of this number is exiting, has exited or can't be looked at. May hang with
 /// /proc.
 bool is_exiting(pid_t pid) noexcept;
+
+/// Whether the process for which the pidfd stands is seen to be exiting. False where it can't be
+/// looked at.
+bool is_seen_exiting(pid_t pid, int pidfd) noexcept;
 
 }  // namespace cohort::base

@@ -6,7 +6,9 @@
 #include "base/sys/signals_blocked.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
@@ -15,6 +17,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -126,7 +129,37 @@ void force(tiers& found, std::string_view word) {
     found.unknown_forced += word;
 }
 
+#ifdef COHORT_NOTE_REACHED
+std::atomic<std::uint64_t>* map_reached() {
+    const char* const path = ::secure_getenv("COHORT_TEST_REACHED");
+    const unique_fd file(path == nullptr ? -1 : ::open(path, O_RDWR | O_CLOEXEC));
+    if (!file)
+        return nullptr;
+    void* const page =
+        ::mmap(nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    return page == MAP_FAILED ? nullptr : static_cast<std::atomic<std::uint64_t>*>(page);
+}
+#endif
+
+/// The tiers in the order of their bits.
+constexpr tier_choice tiers::*needs[] = {
+    &tiers::io_uring_wanted, &tiers::clone3,     &tiers::close_range, &tiers::cgroup_wanted,
+    &tiers::pidfd_group,     &tiers::pidfd_info, &tiers::guardian,    &tiers::names,
+};
+
 }  // namespace
+
+#ifdef COHORT_NOTE_REACHED
+void note_reached(reached what) noexcept {
+    if (auto* const bits = leaked(&map_reached))
+        bits->fetch_or(std::uint64_t{1} << static_cast<unsigned>(what), std::memory_order_relaxed);
+}
+#endif
+
+bool is_best(tier_choice tiers::*need) {
+    note_reached(static_cast<reached>(std::ranges::find(needs, need) - needs));
+    return (current_tiers().*need).best;
+}
 
 tiers probe_tiers(std::string_view forced) {
     tiers found;

@@ -3,6 +3,7 @@
 
 #include <cohort/detail/plan.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,20 @@ struct tiers {
 /// epoll, legacy_clone, no_close_range, no_cgroup, pgid, no_pidfd_info, no_guardian,
 /// no_file_system, fork, forkserver; it is ignored in set-user-ID programs.
 const tiers& current_tiers();
+
+/// Whether this need is served in the best way here: is_best(&tiers::clone3). What acts by a tier
+/// asks in this way, because the tests note what was asked (note_reached).
+bool is_best(tier_choice tiers::*need);
+
+/// What a case of the tests can reach that differs between hosts, beside the members of tiers.
+enum class reached : std::uint8_t { functions = 32, fork, forkserver };
+#ifdef COHORT_NOTE_REACHED
+/// Sets a bit in the file that COHORT_TEST_REACHED names, of this process and of all that it
+/// starts. tests/run makes that file, and knows by it which cases can differ on other tiers.
+void note_reached(reached what) noexcept;
+#else
+inline void note_reached(reached) noexcept {}
+#endif
 
 /// Tries everything anew, except what `forced` rules out (a list as in COHORT_FORCE). Has no
 /// lasting effect on the process.

@@ -71,10 +71,6 @@ std::string text_at(const json& object, const char* name) {
     return found->get<std::string>();
 }
 
-std::string name_at(const json& object, const char* name) {
-    return clean_head(text_at(object, name), name_limit);
-}
-
 bool flag_at(const json& object, const char* name) {
     const auto found = object.find(name);
     return found != object.end() && found->is_boolean() && found->get<bool>();

@@ -32,8 +32,6 @@ std::string line_of(const json& value);
 
 /// The text in a member; empty when there is none.
 std::string text_at(const json& object, const char* name);
-/// The text in a member as a name or a path: clean and within name_limit.
-std::string name_at(const json& object, const char* name);
 
 template <class Integer>
 std::optional<Integer> integer_at(const json& object, const char* name) {
