@@ -12,26 +12,12 @@ struct text_ref {
     std::uint32_t length = 0;
 };
 
-/// What a step sets, in the order in which a child takes its steps.
-enum class setting : std::int32_t {
-    nice,
-    io_priority,
-    scheduling,
-    oom_score_adj,
-    limit,
-    groups,
-    user,
-    no_new_privileges,
-    name,
-};
-/// "nice", "io_priority", ...: what spawn_error::stage() says.
-const char* to_string(setting s) noexcept;
-
 /// What a child does to itself before its program or function begins: makes a system call, or
 /// writes to a file. All kinds of child take the same steps, so a new setting needs no code there.
 struct child_step {
-    setting sets = setting::nice;
+    text_ref stage;         // what spawn_error::stage() says if it fails: "nice"
     std::int32_t call = 0;  // the number of the system call, if there is no `file`
+    std::int32_t may_fail = 0;
     std::int64_t arguments[4] = {};
     std::int32_t data_at =
         -1;         // the argument in whose place the address of `data` stands; -1: none

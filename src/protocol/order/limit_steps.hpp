@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "protocol/order/caller.hpp"
 #include "protocol/order/order_writer.hpp"
 
 #include <cohort/detail/limits.hpp>
@@ -16,9 +17,13 @@ struct limited_worker {
     std::vector<int> pipes = {};  // the streams that are pipes made for it
 };
 
-/// Adds the steps by which a child gives itself these limits. What needs a right comes before the
-/// step that gives the right up. So the user comes last but for no_new_privs, which any user may
-/// set, and which takes no right to become that user.
+/// Adds the steps by which a child takes over what its caller has, and what the thread that makes
+/// it does not have. They come before all others, because a child of the caller's own would have it
+/// from its first moment on.
+/// @param maker  that thread's state
+void add_caller(order_writer& into, const caller& from, const thread_state& maker);
+
+/// Adds the steps by which a child gives itself these limits.
 void add_limits(order_writer& into, const detail::worker_limits& limits,
                 const limited_worker& worker);
 

@@ -14,6 +14,8 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace cohort::protocol {
@@ -24,21 +26,24 @@ constexpr int record_base = 60;
 // The record, the arguments, the pipe for reports, the pipe for stacks, the socket for results.
 constexpr int own_descriptors = 5;
 
+// The error file's number in a command. A variable names it for as long as the command runs, and
+// the command may close it and open files of its own. So it is a number that no script chooses, and
+// that no program gets which has fewer files open. It is below 1,024, the usual limit.
+constexpr int error_file_base = 960;
+
 constexpr std::string_view error_file_variables[] = {"COHORT_ERROR_FILE",
                                                      "TORCHELASTIC_ERROR_FILE"};
 constexpr std::string_view share_prefix = "COHORT_SHARED_";
-constexpr std::string_view own_variables[] = {"COHORT_INDEX",
-                                              "COHORT_SIZE",
-                                              "LOCAL_RANK",
-                                              "LOCAL_WORLD_SIZE",
-                                              "RANK",
-                                              "WORLD_SIZE",
-                                              "COHORT_HOST",
-                                              "COHORT_ERROR_FILE",
-                                              "TORCHELASTIC_ERROR_FILE",
-                                              "COHORT_ATTEMPT",
-                                              "TORCHELASTIC_RESTART_COUNT",
-                                              "TORCHELASTIC_MAX_RESTARTS"};
+constexpr std::string_view own_variables[] = {"COHORT_INDEX", "COHORT_SIZE", "COHORT_ATTEMPT",
+                                              "COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"};
+// What a worker of a group is told besides.
+constexpr std::string_view rank_variables[] = {"COHORT_HOST",
+                                               "LOCAL_RANK",
+                                               "LOCAL_WORLD_SIZE",
+                                               "RANK",
+                                               "WORLD_SIZE",
+                                               "TORCHELASTIC_RESTART_COUNT",
+                                               "TORCHELASTIC_MAX_RESTARTS"};
 // What workers of several hosts are told besides. Somebody else may have set these for a program
 // that is no worker of hosts.
 constexpr std::string_view host_variables[] = {"GROUP_RANK", "GROUP_WORLD_SIZE", "MASTER_ADDR",
@@ -58,7 +63,8 @@ order_builder::order_builder(const detail::spawn_plan& plan, worker_plans& worke
     : plan_(plan), workers_(workers), caller_(from), facts_(std::move(facts)) {}
 
 environment order_builder::inherited(const environment& callers) {
-    auto passed = without(callers, own_variables, share_prefix);
+    auto passed =
+        without(without(callers, own_variables, share_prefix), rank_variables, share_prefix);
     return find(callers, "COHORT_HOST") ? without(passed, host_variables, share_prefix) : passed;
 }
 
@@ -67,8 +73,10 @@ order_builder::start_template order_builder::make_template(const worker_plan& wo
     start_template made;
     made.command = worker.command;
     made.own = worker.own;
-    // The caller may be a worker itself: its own COHORT_INDEX and the like are not passed on.
-    auto passed = inherited(caller_.environment);
+    // The caller may be a worker itself: its own COHORT_INDEX and the like are not passed on. A
+    // command of execute() has the ranks of its caller, and COHORT_HOST says whose they are.
+    auto passed = plan_.has_ranks ? inherited(caller_.environment)
+                                  : without(caller_.environment, own_variables, share_prefix);
     if (!plan_.host_variables.empty())  // of a name that stands twice, getenv() finds the first
         passed = without(passed, host_variables, share_prefix);
     made.environment = apply(passed, where);
@@ -79,7 +87,10 @@ order_builder::start_template order_builder::make_template(const worker_plan& wo
     const auto end_of_own = record_base + own_descriptors + where.shared.size();
     int last = facts_.descriptor_limit >= end_of_own ? record_base - 1 : STDERR_FILENO;
     const auto next = [&] { return last = free_number(where, last + 1); };
-    made.record_number = next();
+    const bool has_high_number =
+        worker.command != nullptr && end_of_own + where.descriptors.size() <= error_file_base &&
+        limit_now_ > error_file_base + where.descriptors.size();
+    made.record_number = has_high_number ? free_number(where, error_file_base) : next();
     if (plan_.function)
         made.arguments_number = next();
     if (worker.is_copy())
@@ -104,9 +115,11 @@ const order_builder::start_template& order_builder::template_of(const worker_pla
     return *template_;
 }
 
-order_block order_builder::build(int index, const worker_resources& with) {
+order_block order_builder::build(int index, const worker_resources& with, maker_state maker) {
     const auto worker = workers_.of(index);
     order_writer order;
+    if (maker.thread != nullptr)
+        add_caller(order, caller_, *maker.thread);
     write_numbers(order, worker, with);
     write_texts(order, worker, index, with);
     write_moves(order, worker, with);
@@ -117,8 +130,11 @@ order_block order_builder::build(int index, const worker_resources& with) {
         if (with.streams[static_cast<std::size_t>(number)].is_own_pipe)
             limited.pipes.push_back(number);
     add_limits(order, worker.where->limits, limited);
+    if (!maker.is_dumpable)  // last, because the child may not open its own files in /proc then
+        order.call("dumpable", "prctl(PR_SET_DUMPABLE)", SYS_prctl, {PR_SET_DUMPABLE, 0});
     order.head.own_session = worker.where->limits.session;
-    order.head.changes_user = worker.where->limits.user.has_value();
+    if (worker.where->limits.user)
+        order.head.changes_user = 1;
     order.head.channel = {from.record_number, from.reports_number, with.ticket};
     return order.finish();
 }
@@ -168,11 +184,13 @@ void order_builder::write_texts(order_writer& into, const worker_plan& worker, i
     for (const auto& [name, value] : plan_.host_variables)
         if (value)
             add_unless_chosen(name, *value);
-    const auto local = plan_.local_to(index);
-    add_unless_chosen("RANK", told.index);
-    add_unless_chosen("WORLD_SIZE", told.size);
-    add_unless_chosen("LOCAL_RANK", local.index);
-    add_unless_chosen("LOCAL_WORLD_SIZE", local.size);
+    if (plan_.has_ranks) {
+        const auto local = plan_.local_to(index);
+        add_unless_chosen("RANK", told.index);
+        add_unless_chosen("WORLD_SIZE", told.size);
+        add_unless_chosen("LOCAL_RANK", local.index);
+        add_unless_chosen("LOCAL_WORLD_SIZE", local.size);
+    }
     if (const auto& restarts = plan_.settings.restarts) {
         add_unless_chosen("COHORT_ATTEMPT", with.attempt);
         add_unless_chosen("TORCHELASTIC_RESTART_COUNT", with.attempt);
@@ -194,6 +212,8 @@ void order_builder::write_moves(order_writer& into, const worker_plan& worker,
     const auto& where = *worker.where;
     if (where.umask)
         into.head.umask = static_cast<std::int32_t>(*where.umask);
+    else if (caller_.umask)
+        into.head.umask = static_cast<std::int32_t>(*caller_.umask);
     if (where.working_directory)
         into.set_working_directory(*where.working_directory);
     write_streams(into, with);
@@ -289,7 +309,7 @@ std::string order_builder::move_of(const worker_order& order, int item) {
 
 std::pair<std::string, std::string> order_builder::step_of(const worker_order& order, int item) {
     const auto& step = order.all_steps()[static_cast<std::size_t>(item)];
-    return {to_string(step.sets), order.text(step.told)};
+    return {order.text(step.stage), order.text(step.told)};
 }
 
 }  // namespace cohort::protocol

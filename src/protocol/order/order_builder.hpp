@@ -50,6 +50,12 @@ struct worker_resources {
     pid_t process_group = 0;
 };
 
+/// What a worker has from what makes it.
+struct maker_state {
+    const thread_state* thread = nullptr;  // null: it has what the caller has
+    bool is_dumpable = true;               // the worker's memory, if it is a copy of the server
+};
+
 /// Turns a plan into orders: every setting of a worker becomes part of its order here. Makes no
 /// system calls except for memory. Borrows its arguments.
 class order_builder {
@@ -57,7 +63,13 @@ public:
     order_builder(const detail::spawn_plan& plan, worker_plans& workers, const caller& from,
                   host_facts facts);
 
-    order_block build(int index, const worker_resources& with);
+    order_block build(int index, const worker_resources& with, maker_state maker = {});
+    /// RLIMIT_NOFILE has this value from now on. The numbers of function workers stay, because a
+    /// file for all of them has some.
+    void set_descriptor_limit(std::uint64_t limit) {
+        if (std::exchange(limit_now_, limit) != limit)
+            template_.reset();
+    }
     /// The order that the control file of a function worker begins with.
     protocol::control_order control_of(int index, int attempt = 0);
     /// The number of its record in the worker.
@@ -70,9 +82,9 @@ public:
     /// The stage of a step that failed, and what it did.
     static std::pair<std::string, std::string> step_of(const worker_order& order, int item);
 
-    /// The caller's environment without the variables that the library sets for each worker. Those
-    /// that it sets on several hosts only, such as MASTER_ADDR, are left out where COHORT_HOST says
-    /// that the caller is such a worker.
+    /// The caller's environment without the variables that the library sets for each worker of a
+    /// group. Those that it sets on several hosts only, such as MASTER_ADDR, are left out where
+    /// COHORT_HOST says that the caller is such a worker.
     static environment inherited(const environment& callers);
 
 private:
@@ -105,6 +117,7 @@ private:
     worker_plans& workers_;
     const caller& caller_;
     const host_facts facts_;
+    std::uint64_t limit_now_ = facts_.descriptor_limit;
     std::optional<start_template> template_;
 };
 

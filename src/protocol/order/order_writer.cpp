@@ -52,33 +52,34 @@ void order_writer::open(int target, std::string_view path, int flags) {
     moves_.push_back(move);
 }
 
-void order_writer::call(setting sets, std::string_view told, long number,
+void order_writer::call(std::string_view stage, std::string_view told, long number,
                         std::initializer_list<std::int64_t> arguments) {
     child_step step;
-    step.sets = sets;
+    step.stage = text(stage);
     step.call = static_cast<std::int32_t>(number);
     std::ranges::copy(arguments, step.arguments);
     step.told = text(told);
     steps_.push_back(step);
 }
 
-void order_writer::call_with(std::string_view data, int at, setting sets, std::string_view told,
-                             long number, std::initializer_list<std::int64_t> arguments) {
-    call(sets, told, number, arguments);
+void order_writer::call_with(std::string_view data, int at, std::string_view stage,
+                             std::string_view told, long number,
+                             std::initializer_list<std::int64_t> arguments) {
+    call(stage, told, number, arguments);
     steps_.back().data_at = at;
     steps_.back().data = text(data);
 }
 
-void order_writer::call_with_two(std::string_view data, std::size_t rest, setting sets,
+void order_writer::call_with_two(std::string_view data, std::size_t rest, std::string_view stage,
                                  std::string_view told, long number) {
-    call_with(data, 0, sets, told, number, {});
+    call_with(data, 0, stage, told, number, {});
     steps_.back().rest_at = 1;
     steps_.back().rest_offset = static_cast<std::uint32_t>(rest);
 }
 
-void order_writer::write(setting sets, std::string_view file, std::string_view content) {
+void order_writer::write(std::string_view stage, std::string_view file, std::string_view content) {
     child_step step;
-    step.sets = sets;
+    step.stage = text(stage);
     step.data = text(content);
     step.file = text(file);
     step.told = text(std::string("writing ").append(content).append(" to ").append(file));
@@ -138,7 +139,7 @@ order_block order_writer::finish() const {
     std::ranges::copy(std::as_bytes(affinity_), block->begin(order.affinity));
     auto* step = block->begin(order.steps);
     for (child_step each : steps_) {
-        for (text_ref* ref : {&each.data, &each.file, &each.told})
+        for (text_ref* ref : {&each.stage, &each.data, &each.file, &each.told})
             *ref = moved(*ref);
         *step++ = each;
     }

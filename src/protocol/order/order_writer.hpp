@@ -39,18 +39,23 @@ public:
     void open(int target, std::string_view path, int flags);
 
     /// The child makes a system call, with at most four arguments.
-    /// @param told  what an error's text calls it
-    void call(setting sets, std::string_view told, long number,
+    /// @param stage  of spawn_error, if it fails
+    /// @param told   what an error's text calls it
+    void call(std::string_view stage, std::string_view told, long number,
               std::initializer_list<std::int64_t> arguments);
     /// Like call(), with the address of `data` as argument number `at`.
-    void call_with(std::string_view data, int at, setting sets, std::string_view told, long number,
-                   std::initializer_list<std::int64_t> arguments);
+    void call_with(std::string_view data, int at, std::string_view stage, std::string_view told,
+                   long number, std::initializer_list<std::int64_t> arguments);
     /// Like call_with(), for a call that takes two addresses: that of `data`, and that of its part
     /// which begins at `rest`.
-    void call_with_two(std::string_view data, std::size_t rest, setting sets, std::string_view told,
-                       long number);
+    void call_with_two(std::string_view data, std::size_t rest, std::string_view stage,
+                       std::string_view told, long number);
+    /// The start goes on when the last step fails.
+    void let_fail() { steps_.back().may_fail = 1; }
+    /// The steps so far are taken before the child opens a directory or a file.
+    void open_files_now() { head.first_steps = static_cast<std::uint32_t>(steps_.size()); }
     /// The child writes `content` to a file that is there.
-    void write(setting sets, std::string_view file, std::string_view content);
+    void write(std::string_view stage, std::string_view file, std::string_view content);
 
     void set_working_directory(std::string_view path) { head.working_directory = text(path); }
     void set_affinity(std::span<const cpu_set_t> mask);

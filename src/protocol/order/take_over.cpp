@@ -66,11 +66,13 @@ private:
         });
     }
     bool steps_are_whole() const noexcept {
-        return std::ranges::all_of(order_.all_steps(), [this](const child_step& step) {
+        const auto is_whole = [this](const child_step& step) {
             constexpr auto most = std::int32_t{std::extent_v<decltype(step.arguments)>};
             return step.data_at >= -1 && step.data_at < most && is_text(step.data) &&
-                   is_text(step.file) && is_text(step.told);
-        });
+                   is_text(step.stage) && is_text(step.file) && is_text(step.told);
+        };
+        return order_.first_steps <= order_.steps.count &&
+               std::ranges::all_of(order_.all_steps(), is_whole);
     }
 
     const worker_order& order_;

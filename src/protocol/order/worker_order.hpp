@@ -104,7 +104,7 @@ struct worker_order {
     slot directory = -1;           // fchdir(2) here first (the caller's directory)
     text_ref working_directory;    // then chdir(2) here
     list_ref<std::byte> affinity;  // a mask; see affinity_is_needed
-    list_ref<child_step> steps;    // taken when the descriptors are in their places
+    list_ref<child_step> steps;    // most when the descriptors are in their places
     std::int32_t umask = -1;       // for umask(2); -1: inherited
     slot cgroup = -1;              // directory of the cgroup to be born in, or to enter first
     slot guard_connection = -1;    // the guardian gets the child before its program runs
@@ -121,6 +121,8 @@ struct worker_order {
     std::int32_t cgroup_is_needed = 0;    // 0: a child that can't enter it runs on outside
     std::int32_t changes_user = 0;        // one of the steps does
     std::int32_t affinity_is_needed = 0;  // 0: CPUs that are gone do not fail a start
+    /// So many of the steps are taken before the child opens a directory or a file.
+    std::uint32_t first_steps = 0;
 
     // These work only on an order inside its block. They may be called between clone and exec.
 

@@ -64,8 +64,11 @@ struct control_progress {
 };
 static_assert(sizeof(control_progress) <= 256);
 
+/// When the process called exit or _exit before the end of its function was reported: a stamp, too.
+inline constexpr std::uint64_t exit_offset = progress_offset + sizeof(control_progress);
+
 inline constexpr std::uint64_t payload_offset = 512;
-static_assert(progress_offset + sizeof(control_progress) <= payload_offset);
+static_assert(exit_offset + sizeof(std::int64_t) <= payload_offset);
 
 /// argv[1] of a function worker: prefix, then the control file's descriptor and inode:
 /// "--cohort-worker=60:123456".

@@ -66,6 +66,10 @@ control_contents read_control(std::span<const std::byte> bytes, std::uint64_t fi
     contents.entered_at = stamp(progress.entered_at);
     contents.called_at = stamp(progress.called_at);
     contents.finished_at = stamp(progress.finished_at);
+    if (std::int64_t exit_at = 0; bytes.size() >= exit_offset + sizeof exit_at) {
+        std::memcpy(&exit_at, bytes.data() + exit_offset, sizeof exit_at);
+        contents.exit_called_at = stamp(exit_at);
+    }
     if (!is_consistent(progress, file_size)) {
         contents.torn = true;
         if (progress.kind <= payload_kind::crashed)

@@ -39,6 +39,7 @@ struct control_contents {
     std::optional<time_point> entered_at;   // worker_main was reached
     std::optional<time_point> called_at;    // the arguments were decoded
     std::optional<time_point> finished_at;  // the function returned, or an exception left it
+    std::optional<time_point> exit_called_at;  // or neither
     payload_kind kind = payload_kind::none;
 
     /// How many bytes of the file are needed. If more than were given: read so many, parse again.

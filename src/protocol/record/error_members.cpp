@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/record/error_members.hpp"
 
-#include "protocol/record/frames_json.hpp"
+#include "protocol/record/fields.hpp"
 
 #include <algorithm>
 
@@ -10,17 +10,9 @@ namespace {
 
 /// All members but "nested".
 base::json single(const error_record& error, std::size_t texts, bool with_value, bool with_frames) {
-    base::json object = base::json::object();
-    base::put(object, "type", base::clean_head(error.type, std::min(type_limit, texts)));
-    object["message"] = base::clean_and_bounded(error.message, texts);
-    base::put(object, "trace", base::clean_and_bounded(error.trace, texts));
-    if (with_frames && !error.frames.empty())
-        object["frames"] = json_of(error.frames);
-    base::put(object, "code", error.code, 0);
-    base::put(object, "category",
-              base::clean_head(error.category, std::min(base::name_limit, texts)));
-    base::put(object, "worker", error.worker, -1);
-    base::put(object, "pid", error.pid, 0);
+    base::json object = json_of_fields(error, texts);
+    if (!with_frames)
+        object.erase("frames");
     if (error.timestamp)
         object["timestamp"] = base::seconds_of(*error.timestamp);
     const std::string& value = detail::error_record_access::value(error);
@@ -30,15 +22,7 @@ base::json single(const error_record& error, std::size_t texts, bool with_value,
 }
 
 error_record single_in(const base::json& object, std::size_t texts) {
-    error_record error;
-    error.type = base::clean_head(base::text_at(object, "type"), type_limit);
-    error.message = base::clean_and_bounded(base::text_at(object, "message"), texts);
-    error.trace = base::clean_and_bounded(base::text_at(object, "trace"), texts);
-    error.frames = frames_at(object);
-    error.code = base::integer_at<int>(object, "code").value_or(0);
-    error.category = base::name_at(object, "category");
-    error.worker = std::max(-1, base::integer_at<int>(object, "worker").value_or(-1));
-    error.pid = std::max(0, base::integer_at<pid_t>(object, "pid").value_or(0));
+    auto error = fields_in<error_record>(object, texts);
     error.timestamp = base::time_at(object, "timestamp");
     const std::string digits = base::text_at(object, "value");
     if (digits.size() <= 2 * value_limit)

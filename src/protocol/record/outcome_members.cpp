@@ -4,7 +4,7 @@
 #include "base/text/time_of_day.hpp"
 #include "base/values/captured_json.hpp"
 #include "protocol/record/error_members.hpp"
-#include "protocol/record/frames_json.hpp"
+#include "protocol/record/fields.hpp"
 
 namespace cohort::protocol {
 namespace {
@@ -27,33 +27,6 @@ steady_time steady_time_at(const base::json& object, const char* name) {
 base::json object_at(const base::json& object, const char* name) {
     const auto found = object.find(name);
     return found != object.end() && found->is_object() ? *found : base::json::object();
-}
-
-base::json json_of(const resource_usage& usage) {
-    base::json object = base::json::object();
-    base::put(object, "user_time", usage.user_time.count(), 0);
-    base::put(object, "system_time", usage.system_time.count(), 0);
-    base::put(object, "max_rss", usage.max_rss, 0);
-    base::put(object, "minor_faults", usage.minor_faults, 0);
-    base::put(object, "major_faults", usage.major_faults, 0);
-    base::put(object, "voluntary_switches", usage.voluntary_switches, 0);
-    base::put(object, "involuntary_switches", usage.involuntary_switches, 0);
-    return object;
-}
-
-resource_usage usage_in(const base::json& object) {
-    const auto count = [&](const char* name) {
-        return base::integer_at<long>(object, name).value_or(0);
-    };
-    resource_usage usage;
-    usage.user_time = std::chrono::microseconds(count("user_time"));
-    usage.system_time = std::chrono::microseconds(count("system_time"));
-    usage.max_rss = count("max_rss");
-    usage.minor_faults = count("minor_faults");
-    usage.major_faults = count("major_faults");
-    usage.voluntary_switches = count("voluntary_switches");
-    usage.involuntary_switches = count("involuntary_switches");
-    return usage;
 }
 
 cause cause_at(const base::json& object) {
@@ -123,14 +96,9 @@ std::size_t stream_limit(brevity how) noexcept {
 }
 
 base::json json_of(const outcome& one, brevity how) {
-    base::json object = base::json::object();
-    base::put(object, "index", one.index, -1);
-    base::put(object, "attempt", one.attempt, 0);
-    base::put(object, "host", base::clean_and_bounded(one.host, base::text_limit));
-    base::put(object, "pid", one.pid, 0);
+    base::json object = json_of_fields(one, base::text_limit);
     object["status"] = json_of(one.status);
     object["cause"] = to_string(one.cause);
-    base::put(object, "first_failure", one.first_failure, false);
     base::put(object, "started", nanoseconds(one.started), 0);
     base::put(object, "ended", nanoseconds(one.ended), 0);
     if (one.started_at != std::chrono::system_clock::time_point()) {
@@ -138,7 +106,7 @@ base::json json_of(const outcome& one, brevity how) {
         object["ended_at"] = base::time_of_day(one.ended_at);
     }
     base::put(object, "work", base::clean_and_bounded(one.work(), base::text_limit));
-    object["usage"] = json_of(one.usage);
+    object["usage"] = json_of_fields(one.usage);
     if (detail::outcome_access::has_parents_memory(one))
         object["usage"].erase("max_rss");
     base::put(object, "success", one.success(), false);
@@ -157,7 +125,6 @@ base::json json_of(const outcome& one, brevity how) {
         object["crash"] = json_of(*one.crash);
     if (!one.at_stop.empty() && details)
         object["at_stop"] = json_of(one.at_stop);
-    base::put(object, "restarted", one.restarted, false);
     if (!one.history.empty() && details) {
         auto& history = object["history"] = base::json::array();
         for (const auto& attempt : one.history)
@@ -170,15 +137,9 @@ namespace {
 
 /// An outcome without its history.
 outcome attempt_in(const base::json& object) {
-    outcome one;
-    one.index = std::max(-1, base::integer_at<int>(object, "index").value_or(-1));
-    one.attempt = std::max(0, base::integer_at<int>(object, "attempt").value_or(0));
-    one.restarted = base::flag_at(object, "restarted");
-    one.host = base::clean_and_bounded(base::text_at(object, "host"), base::text_limit);
-    one.pid = std::max(0, base::integer_at<pid_t>(object, "pid").value_or(0));
+    auto one = fields_in<outcome>(object, base::text_limit);
     one.status = status_at(object);
     one.cause = cause_at(object);
-    one.first_failure = base::flag_at(object, "first_failure");
     one.started = steady_time_at(object, "started");
     one.ended = steady_time_at(object, "ended");
     one.started_at = base::time_of_day_in(base::text_at(object, "started_at"));
@@ -186,7 +147,7 @@ outcome attempt_in(const base::json& object) {
     if (const auto work = base::text_at(object, "work"); !work.empty())
         detail::outcome_access::work(one) =
             std::make_shared<const std::string>(base::clean_and_bounded(work, base::text_limit));
-    one.usage = usage_in(object_at(object, "usage"));
+    one.usage = fields_in<resource_usage>(object_at(object, "usage"));
     if (const auto error = object.find("error"); error != object.end() && error->is_object())
         one.error = error_in(*error, base::text_limit);
     one.crash = crash_in(object_at(object, "crash"));

@@ -9,6 +9,7 @@
 #include "worker/crash/crash_claim.hpp"
 #include "worker/crash/terminate.hpp"
 #include "worker/report/attachments.hpp"
+#include "worker/report/exits.hpp"
 #include "worker/report/report.hpp"
 #include "worker/signals/stacks.hpp"
 #include "worker/signals/stop_signal.hpp"
@@ -51,6 +52,7 @@ void run(const protocol::mark& control, const std::function<detail::function_res
     protocol::notify_when_own_code_begins([]() noexcept { running->called(); });
     protocol::begin_to_note_throws();
     report_terminate(progress);
+    report_exit(progress);
     if (protocol::current_order()->crash_record != 0)
         report_crashes(progress);
     if (const int pipe = protocol::current_order()->stacks_fd; pipe >= 0)

@@ -85,6 +85,14 @@ void report::called() noexcept {
     write_progress();
 }
 
+void report::exiting() noexcept {
+    if (claimed_by_ != 0 || ::getpid() != owner_ || is_exiting_.exchange(true))
+        return;
+    block_size_limit_signal();
+    const std::int64_t at = stamp(std::chrono::steady_clock::now());
+    write(std::as_bytes(std::span(&at, 1)), protocol::exit_offset);
+}
+
 report::reporter report::claim() noexcept {
     if (::getpid() != owner_)
         return reporter::nobody;

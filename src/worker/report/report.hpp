@@ -28,6 +28,9 @@ public:
     void entered() noexcept;
     /// The arguments are decoded; the function is called next.
     void called() noexcept;
+    /// Records that the process calls exit or _exit, unless its end is reported or was about to be.
+    /// Async-signal-safe.
+    void exiting() noexcept;
     /// Which thread reports the worker's end: the first that claims it. Async-signal-safe.
     enum class reporter {
         me,
@@ -69,6 +72,7 @@ private:
     const pid_t owner_;
     std::atomic<pid_t> claimed_by_ = 0;  // a thread; 0: none
     base::futex reported_ = 0;
+    std::atomic<bool> is_exiting_ = false;
     protocol::control_progress progress_;
 };
 

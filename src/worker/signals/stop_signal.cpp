@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/signals/stop_signal.hpp"
 
-#include "base/sys/quiet_thread.hpp"
+#include "base/sys/thread.hpp"
 #include "protocol/registry/context.hpp"
 #include "worker/signals/signals.hpp"
 
@@ -116,7 +116,7 @@ watch* started_watch() {
     if (w == nullptr) {
         w = new watch(order->stop_signal);
         // Before the handler is installed, because without the thread it would swallow the signal.
-        base::start_quiet_thread([w] { act_on_signals(*w); });
+        base::start_thread([w] { act_on_signals(*w); });
         current_watch.store(w, std::memory_order_release);
         install_handler(order->stop_signal);
     }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "base/text/members.hpp"
+#include "protocol/record/frames_json.hpp"
+
+#include <cohort/outcome.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+// The fields of what a worker has left, each described once. As JSON and on the link between hosts
+// they come from others: a value that its field can't have is treated as missing, or refused.
+namespace cohort::protocol {
+
+inline constexpr std::size_t any_length = std::numeric_limits<std::size_t>::max();
+
+// What a field may have.
+namespace fields {
+
+struct texts {
+    enum class of { names, prose, digits } kind;
+    std::size_t most = any_length;
+};
+inline constexpr texts name{texts::of::names, base::name_limit};  // a longer one loses its end
+inline constexpr texts prose{texts::of::prose};                   // a longer one loses its middle
+inline constexpr texts build_id{texts::of::digits, 128};          // today's linkers write 40
+
+/// Of these numbers those that its type can have.
+struct numbers {
+    std::int64_t least = std::numeric_limits<std::int64_t>::min();
+    std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+
+    template <std::integral N>
+    N lowest() const {
+        return static_cast<N>(std::max<std::int64_t>(least, std::numeric_limits<N>::min()));
+    }
+    template <std::integral N>
+    N highest() const {
+        return static_cast<N>(std::min<std::uint64_t>(most, std::numeric_limits<N>::max()));
+    }
+};
+inline constexpr numbers letter{' ' + 1, '~'};
+
+/// Any value of the type.
+struct any {};
+
+}  // namespace fields
+
+template <class T, class Member, class Rule>
+struct field {
+    const char* name;  // in JSON
+    Member T::*member;
+    Rule rule;
+    bool is_always_there;
+
+    constexpr field(const char* in_json, Member T::*which, Rule what, bool always = false)
+        : name(in_json), member(which), rule(what), is_always_there(always) {}
+};
+
+/// The fields of a type.
+template <class T>
+inline constexpr std::tuple<> fields_of;
+
+template <>
+inline constexpr std::tuple fields_of<stack_frame>{
+    field("m", &stack_frame::module, fields::name),
+    field("b", &stack_frame::build_id, fields::build_id),
+    field("o", &stack_frame::offset, fields::numbers{}),
+    field("f", &stack_frame::function, fields::name),
+    field("s", &stack_frame::file, fields::name),
+    field("l", &stack_frame::line, fields::numbers{0}),
+    field("i", &stack_frame::inlined, fields::any{})};
+
+template <>
+inline constexpr std::tuple fields_of<crash_record>{
+    field("signal", &crash_record::signal, fields::numbers{1, 64}, true),
+    field("code", &crash_record::code, fields::numbers{}),
+    field("address", &crash_record::address, fields::numbers{}),
+    field("trace", &crash_record::trace, fields::prose),
+    field("frames", &crash_record::frames, fields::any{})};
+
+template <>
+inline constexpr std::tuple fields_of<activity>{
+    field("id", &activity::id, fields::numbers{0}), field("name", &activity::name, fields::name),
+    field("state", &activity::state, fields::letter, true),
+    field("wait", &activity::wait_channel, fields::name),
+    field("frames", &activity::frames, fields::any{})};
+
+template <>
+inline constexpr std::tuple fields_of<resource_usage>{
+    field("user_time", &resource_usage::user_time, fields::numbers{0}),
+    field("system_time", &resource_usage::system_time, fields::numbers{0}),
+    field("max_rss", &resource_usage::max_rss, fields::numbers{0}),
+    field("minor_faults", &resource_usage::minor_faults, fields::numbers{0}),
+    field("major_faults", &resource_usage::major_faults, fields::numbers{0}),
+    field("voluntary_switches", &resource_usage::voluntary_switches, fields::numbers{0}),
+    field("involuntary_switches", &resource_usage::involuntary_switches, fields::numbers{0})};
+
+/// Without the causes, the time and the value.
+template <>
+inline constexpr std::tuple fields_of<error_record>{
+    field("type", &error_record::type, fields::name),
+    field("message", &error_record::message, fields::prose, true),
+    field("trace", &error_record::trace, fields::prose),
+    field("frames", &error_record::frames, fields::any{}),
+    field("code", &error_record::code, fields::numbers{}),
+    field("category", &error_record::category, fields::name),
+    field("worker", &error_record::worker, fields::numbers{-1}),
+    field("pid", &error_record::pid, fields::numbers{0})};
+
+/// Its plain values. A link carries an outcome in another way.
+template <>
+inline constexpr std::tuple fields_of<outcome>{
+    field("index", &outcome::index, fields::numbers{-1}),
+    field("attempt", &outcome::attempt, fields::numbers{0}),
+    field("restarted", &outcome::restarted, fields::any{}),
+    field("host", &outcome::host, fields::prose),
+    field("pid", &outcome::pid, fields::numbers{0}),
+    field("first_failure", &outcome::first_failure, fields::any{})};
+
+template <class T>
+void for_each_field(auto call) {
+    std::apply([&](const auto&... all) { (call(all), ...); }, fields_of<T>);
+}
+
+inline base::json field_json(const std::string& value, const fields::texts& rule,
+                             std::size_t longest) {
+    return rule.kind == fields::texts::of::prose
+               ? base::clean_and_bounded(value, longest)
+               : base::clean_head(value, std::min(rule.most, longest));
+}
+template <std::integral N>
+base::json field_json(N value, const auto&, std::size_t) {
+    if constexpr (std::same_as<N, char>)
+        return std::string(1, value);
+    else
+        return value;
+}
+inline base::json field_json(std::chrono::microseconds value, const fields::numbers&, std::size_t) {
+    return value.count();
+}
+inline base::json field_json(const std::vector<stack_frame>& frames, fields::any, std::size_t) {
+    return json_of(frames);
+}
+
+inline void take(std::string& to, const base::json& object, const char* name,
+                 const fields::texts& rule, std::size_t longest) {
+    auto text = base::text_at(object, name);
+    if (rule.kind == fields::texts::of::prose)
+        to = base::clean_and_bounded(text, longest);
+    else if (rule.kind == fields::texts::of::names)
+        to = base::clean_head(text, rule.most);
+    else if (text.size() <= rule.most && base::bytes_of_hex(text))
+        to = std::move(text);
+}
+inline void take(bool& to, const base::json& object, const char* name, fields::any, std::size_t) {
+    to = base::flag_at(object, name);
+}
+inline void take(char& to, const base::json& object, const char* name, const fields::numbers& rule,
+                 std::size_t) {
+    if (const auto text = base::text_at(object, name);
+        text.size() == 1 && text[0] >= rule.lowest<char>() && text[0] <= rule.highest<char>())
+        to = text[0];
+}
+template <std::integral N>
+void take(N& to, const base::json& object, const char* name, const fields::numbers& rule,
+          std::size_t) {
+    const auto found = base::integer_at<N>(object, name);
+    if (found && *found >= rule.lowest<N>() && *found <= rule.highest<N>())
+        to = *found;
+}
+inline void take(std::chrono::microseconds& to, const base::json& object, const char* name,
+                 const fields::numbers& rule, std::size_t) {
+    auto count = to.count();
+    take(count, object, name, rule, 0);
+    to = std::chrono::microseconds(count);
+}
+inline void take(std::vector<stack_frame>& to, const base::json& object, const char*, fields::any,
+                 std::size_t) {
+    to = frames_at(object);
+}
+
+/// Fields with their default value are left out.
+/// @param longest  text, in bytes
+template <class T>
+base::json json_of_fields(const T& value, std::size_t longest = any_length) {
+    [[maybe_unused]] static const T none{};
+    base::json object = base::json::object();
+    for_each_field<T>([&](const auto& one) {
+        if (one.is_always_there || value.*one.member != none.*one.member)
+            object[one.name] = field_json(value.*one.member, one.rule, longest);
+    });
+    return object;
+}
+
+/// Fields that are missing have their default value.
+template <class T>
+T fields_in(const base::json& object, std::size_t longest = any_length) {
+    T value{};
+    for_each_field<T>(
+        [&](const auto& one) { take(value.*one.member, object, one.name, one.rule, longest); });
+    return value;
+}
+
+}  // namespace cohort::protocol
