@@ -2,11 +2,11 @@
 #pragma once
 
 #include "base/sys/callback.hpp"
-#include "base/sys/patient_containers.hpp"
 #include "loop/engine/inbox.hpp"
 #include "loop/engine/timers.hpp"
 
 #include <atomic>
+#include <deque>
 #include <utility>
 
 namespace cohort::loop {
@@ -55,7 +55,7 @@ public:
     bool were_made() noexcept { return were_made_.exchange(false); }
 
 private:
-    base::patient_deque<blocking_call> waiting_;
+    std::deque<blocking_call> waiting_;
     task begins_;
     other_threads others_;
     time_point others_until_;

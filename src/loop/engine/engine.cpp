@@ -100,6 +100,7 @@ void engine::loop() {
     std::vector<loop::event> events;
     std::unique_lock turn(turn_);
     for (;;) {
+        ++turns_;
         now_ = std::chrono::steady_clock::now();
         // Exits are handled before deadlines, so that an exit seen with the deadline was in time.
         for (const auto& e : events) {

@@ -3,7 +3,6 @@
 
 #include "base/sys/callback.hpp"
 #include "base/sys/fair_mutex.hpp"
-#include "base/sys/patient_containers.hpp"
 #include "loop/engine/blocking_calls.hpp"
 #include "loop/engine/inbox.hpp"
 #include "loop/engine/timers.hpp"
@@ -18,6 +17,7 @@
 #include <span>
 #include <system_error>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,8 +35,8 @@ public:
     /// Runs `t` on the engine's thread, after the tasks that were posted before. Safe from any
     /// thread. Like all that the engine allocates, the memory for it is waited for.
     void post(task t);
-    /// Like post(), but does not wake the engine: `t` runs with its next event. The caller must
-    /// make sure that there will be one.
+    /// Like post(), but does not wake the engine: `t` runs with its next event, if ever. Only for
+    /// what may wait until something happens to the group, because nothing may ever.
     void post_quietly(task t) { inbox_.add(std::move(t)); }
     void wake();
 
@@ -73,6 +73,9 @@ public:
     /// thread that hangs hands over the result of its call when the call is over, then ends.
     /// @return whether there was a call since this was last asked
     bool take_over_if_hung(time_point since) noexcept;
+
+    /// How often it has looked at its events. What is the same a while later waits or hangs.
+    unsigned turns() const noexcept { return turns_; }
 
     /// Whether the calling thread is the thread of an engine.
     static bool is_this_thread() noexcept;
@@ -111,12 +114,13 @@ private:
 
     base::fair_mutex turn_;
     std::atomic<std::thread::id> thread_;
+    std::atomic<unsigned> turns_ = 0;
     inbox inbox_;
     current_reactor reactor_;
     timers timers_;
     time_point now_;
     loop::ticket last_ticket_ = 0;
-    base::patient_unordered_map<loop::ticket, request> pending_;
+    std::unordered_map<loop::ticket, request> pending_;
     blocking_calls calls_;  // to be made after the present task
 };
 

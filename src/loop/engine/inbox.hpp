@@ -2,10 +2,11 @@
 #pragma once
 
 #include "base/sys/callback.hpp"
-#include "base/sys/patient_containers.hpp"
 
+#include <cstddef>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace cohort::loop {
 
@@ -23,17 +24,25 @@ public:
         const std::lock_guard lock(mutex_);
         return !std::exchange(is_woken_, true);
     }
+
+    // On the engine's thread only:
+
     bool empty() {
         const std::lock_guard lock(mutex_);
-        return tasks_.empty();
+        return next_ == running_.size() && tasks_.empty();
     }
-    /// Runs all tasks, and a number of times those that came meanwhile.
+    /// Runs the tasks that have come, and a number of times those that came meanwhile; but for some
+    /// milliseconds only, because timers and events wait. The others run in the next call.
     void run();
 
 private:
+    bool take_all();
+
     std::mutex mutex_;
-    base::patient_vector<task> tasks_;
+    std::vector<task> tasks_;
     bool is_woken_ = false;
+    std::vector<task> running_;  // run() goes through these
+    std::size_t next_ = 0;
 };
 
 }  // namespace cohort::loop

@@ -24,7 +24,7 @@ struct reaper::watched_child {
 };
 
 void reaper::watch(int pidfd, task seen, base::callback<void(const reaped&)> then) {
-    auto v = base::make_shared_patiently<watched_child>();
+    auto v = std::make_shared<watched_child>();
     v->pidfd = pidfd;
     v->seen = std::move(seen);
     v->then = std::move(then);
@@ -58,7 +58,7 @@ void reaper::look(const std::shared_ptr<watched_child>& v) {
         // readable, so watching it again would spin: 632,279 empty waits in 340 ms were seen.
         return look_later(v, found);
     case base::reap_result::lost:
-        if (!base::current_tiers().pidfd_info.best)
+        if (!base::is_best(&base::tiers::pidfd_info))
             break;
         if (const auto status = base::stolen_status(v->pidfd))
             end.status = *status;
@@ -77,7 +77,7 @@ void reaper::look(const std::shared_ptr<watched_child>& v) {
 }
 
 void reaper::adopt(base::unique_fd pidfd, task then) {
-    auto owned = base::make_shared_patiently<base::unique_fd>(std::move(pidfd));
+    auto owned = std::make_shared<base::unique_fd>(std::move(pidfd));
     watch(owned->get(), {}, [owned, then = std::move(then)](const reaped&) {
         owned->reset();
         if (then)
@@ -86,7 +86,7 @@ void reaper::adopt(base::unique_fd pidfd, task then) {
 }
 
 void reaper::adopt_group(base::unique_fd pidfd, pid_t leader, task then) {
-    auto owned = base::make_shared_patiently<base::unique_fd>(std::move(pidfd));
+    auto owned = std::make_shared<base::unique_fd>(std::move(pidfd));
     watch(
         owned->get(), [owned, leader] { (void)kill_group(owned->get(), leader); },
         [owned, then = std::move(then)](const reaped&) {
@@ -97,7 +97,7 @@ void reaper::adopt_group(base::unique_fd pidfd, pid_t leader, task then) {
 }
 
 bool kill_group(int pidfd, pid_t leader) noexcept {
-    if (base::current_tiers().pidfd_group.best) {
+    if (base::is_best(&base::tiers::pidfd_group)) {
         (void)base::send_signal_to_group(pidfd, SIGKILL);
         return true;
     }

@@ -2,10 +2,10 @@
 #pragma once
 
 #include "base/sys/callback.hpp"
-#include "base/sys/patient_containers.hpp"
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    base::patient_map<timer_id, base::callback<void()>> queue_;
+    std::map<timer_id, base::callback<void()>> queue_;
     std::uint64_t last_ = 0;
 };
 

@@ -14,7 +14,7 @@ namespace {
 /// The best reactor that can be made now. Even if the probe could make a ring, memory may be short
 /// now.
 std::unique_ptr<reactor> best_reactor() {
-    if (base::current_tiers().io_uring_wanted.best) {
+    if (base::is_best(&base::tiers::io_uring_wanted)) {
         try {
             return make_io_uring();
         } catch (const std::exception&) {

@@ -2,12 +2,14 @@
 #include "loop/reactor/reactor_base.hpp"
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/patient_containers.hpp"
 #include "base/sys/small_file.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include <liburing.h>
 #include <poll.h>
@@ -107,8 +109,8 @@ private:
     void watch_ended(ticket id, int result);
 
     ring ring_;
-    base::patient_unordered_map<ticket, int> watches_;  // the descriptors of armed watches
-    base::patient_unordered_set<ticket> reads_;         // in flight
+    std::unordered_map<ticket, int> watches_;  // the descriptors of armed watches
+    std::unordered_set<ticket> reads_;         // in flight
     bool wake_armed_ = false;
 };
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "loop/reactor/reactor_base.hpp"
 
-#include "base/sys/patiently.hpp"
-
 namespace cohort::loop {
 
 namespace {
@@ -31,7 +29,7 @@ void reactor_base::wait(std::optional<time_point> until, std::vector<event>& eve
         if (left == none)
             break;
     }
-    base::patiently([&] { events.reserve(events.size() + ready_.size()); });
+    events.reserve(events.size() + ready_.size());
     events.insert(events.end(), ready_.begin(), ready_.end());
     ready_.clear();
     wake_.get_up();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "loop/reactor/reactor.hpp"
 #include "loop/reactor/wake_fd.hpp"
 
@@ -43,7 +42,7 @@ protected:
     virtual void collect(span_of_time longest) = 0;
 
     wake_fd wake_;
-    base::patient_vector<event> ready_;  // happened, not reported yet
+    std::vector<event> ready_;  // happened, not reported yet
 };
 
 }  // namespace cohort::loop

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patiently.hpp"
 #include "loop/runtime/runtime.hpp"
 
 #include <exception>
@@ -26,11 +25,11 @@ void free_aside(T* last) noexcept {
 /// Makes an object for what workers leave. If the engine's thread is the last to let go of it,
 /// another thread destroys it, because the kernel takes long to free much memory, and no deadline
 /// is met meanwhile. What is small is destroyed at once, because a thread costs more; is_small()
-/// says whether a `T` is. Waits for memory, see base::patiently().
+/// says whether a `T` is.
 template <class T, class... Arguments>
 std::shared_ptr<T> make_freed_aside(Arguments&&... arguments) {
-    T* const made = base::patiently([&] { return new T(std::forward<Arguments>(arguments)...); });
-    return {made, &free_aside<T>, base::patient_allocator<T>()};
+    T* const made = new T(std::forward<Arguments>(arguments)...);
+    return {made, &free_aside<T>};
 }
 
 }  // namespace cohort::loop

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "loop/runtime/live_groups.hpp"
 
-#include "base/sys/patiently.hpp"
-
 #include <algorithm>
 #include <future>
 #include <memory>
@@ -29,7 +27,7 @@ void live_groups::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
     const auto longest = limit < 12h ? 2 * limit + 1s : 24h;
     const auto until = std::chrono::steady_clock::now() +
                        std::min<std::chrono::steady_clock::duration>(spans_.longest(), longest);
-    auto ended = base::patiently([] { return std::make_shared<std::promise<void>>(); });
+    auto ended = std::make_shared<std::promise<void>>();
     loop_.post([this, limit, ended] {
         const auto groups = groups_;  // a copy, because a group that ends at once leaves the set
         for (auto* group : groups)

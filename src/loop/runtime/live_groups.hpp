@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "loop/engine/engine.hpp"
 #include "loop/runtime/stop_spans.hpp"
 
 #include <chrono>
+#include <set>
+#include <vector>
 
 namespace cohort::loop {
 
@@ -47,8 +48,8 @@ private:
 
     engine& loop_;
     stop_spans spans_;
-    base::patient_set<live_group*> groups_;
-    base::patient_vector<task> when_empty_;
+    std::set<live_group*> groups_;
+    std::vector<task> when_empty_;
 };
 
 }  // namespace cohort::loop

@@ -40,7 +40,7 @@ void after_fork_in_child() {
 
 void runtime::adopt(base::unique_fd pidfd, pid_t leader) {
     // Shared, because a task must be copyable.
-    auto shared = base::make_shared_patiently<base::unique_fd>(std::move(pidfd));
+    auto shared = std::make_shared<base::unique_fd>(std::move(pidfd));
     engine_.post([this, shared, leader] {
         if (leader == 0)
             reaper_.adopt(std::move(*shared));

@@ -79,6 +79,7 @@ public:
 
     /// Hands a start to the starter threads.
     void submit(std::shared_ptr<start_job> job) { starters_.submit(std::move(job)); }
+    const base::known_thread& starter() const noexcept { return starters_.first(); }
     /// Gives up a start that hangs, so that the next one does not wait for it.
     void give_up(const start_job& job) { starters_.give_up(job); }
     stop_spans& spans() noexcept { return groups_.spans(); }

@@ -17,6 +17,8 @@ public:
 
     /// @throws std::system_error  no thread could be made
     void start() { starters_.start(); }
+    /// The first of them, after start().
+    const base::known_thread& first() const noexcept { return starters_.first(); }
     /// Queues a job. Safe from any thread. If the job has to wait, this wakes the engine; else the
     /// report of the start does.
     void submit(std::shared_ptr<start_job> job);
@@ -25,6 +27,7 @@ public:
 
 private:
     void watch();
+    void look_at(starters::time_point when);
 
     engine& watcher_;
     starters starters_;

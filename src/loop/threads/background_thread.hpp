@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "loop/engine/engine.hpp"
 
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <optional>
 
@@ -45,7 +45,7 @@ private:
     const thread kind_;
     std::mutex mutex_;
     std::condition_variable came_;
-    base::patient_deque<job> jobs_;
+    std::deque<job> jobs_;
     bool has_thread_ = false;
     std::optional<time_point> begun_;  // when the present work began; empty: there is none
 };

@@ -14,6 +14,12 @@ void starters::start() {
     add_starter();
 }
 
+const base::known_thread& starters::first() const noexcept {
+    while (has_begun_ == 0)
+        base::wait_on(has_begun_, 0);
+    return first_;
+}
+
 bool starters::submit(std::shared_ptr<start_job> job) {
     bool waits = false;
     {
@@ -25,11 +31,14 @@ bool starters::submit(std::shared_ptr<start_job> job) {
     return waits;
 }
 
-bool starters::take_over_if_hung(std::chrono::steady_clock::time_point since) {
+std::optional<starters::time_point> starters::take_over_if_hung(time_point now) {
     std::lock_guard lock(mutex_);
-    if (!queue_.empty() && active_->busy_with && active_->since <= since)
-        take_over();
-    return !queue_.empty();
+    if (queue_.empty())
+        return std::nullopt;
+    const bool hangs = active_->busy_with && active_->since + patience_now() <= now;
+    if (hangs && !take_over())
+        return now + patience;
+    return (active_->busy_with ? active_->since : now) + patience_now();
 }
 
 void starters::take_over_from(const start_job* job) {
@@ -38,18 +47,28 @@ void starters::take_over_from(const start_job* job) {
         take_over();
 }
 
-void starters::take_over() {
+std::chrono::nanoseconds starters::patience_now() const noexcept {
+    const auto busy = std::ranges::count_if(
+        all_, [&](const auto& s) { return s->busy_with != nullptr && s.get() != active_; });
+    return std::chrono::nanoseconds(patience) / (1 + busy);
+}
+
+/// @return false: each starter that there can be now hangs
+bool starters::take_over() {
     auto spare = std::find_if(all_.begin(), all_.end(),
                               [](const auto& s) { return s->busy_with == nullptr; });
     if (spare != all_.end()) {
         active_ = spare->get();
         call_starters();
-        return;
+        return true;
     }
+    if (all_.size() == most)
+        return false;
     try {
         add_starter();
+        return true;
     } catch (const std::exception&) {
-        // No thread can be made now; the caller looks again.
+        return false;  // no thread can be made now
     }
 }
 
@@ -82,6 +101,11 @@ void starters::await_work(starter& self, std::unique_lock<std::mutex>& lock) {
 }
 
 void starters::run(starter& self) {
+    if (has_begun_ == 0) {  // the others are made later
+        first_ = base::known_thread::self();
+        has_begun_ = 1;
+        base::wake(has_begun_);
+    }
     std::unique_lock lock(mutex_);
     for (;;) {
         await_work(self, lock);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/confinement.hpp"
 #include "base/sys/futex.hpp"
-#include "base/sys/patient_containers.hpp"
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace cohort::loop {
@@ -27,16 +30,27 @@ public:
 /// A start that hangs before exec, for example because the program's file system does not answer,
 /// hangs the active starter. Then another one becomes active; the old one is a spare when it
 /// returns. No starter ever ends, because the parent-death signal of a child is bound to the thread
-/// that made the child.
+/// that made the child. So there are at most `most`: if all of them hang, the next start waits for
+/// the first that returns.
 class starters {
 public:
+    using time_point = std::chrono::steady_clock::time_point;
+    static constexpr std::size_t most = 32;
+    /// The active starter hangs if its step takes longer than this while others wait. Divided by
+    /// one more than the starters that hang already, so that 20 of them delay the next start by
+    /// less than 100 ms.
+    static constexpr std::chrono::milliseconds patience{20};
+
     /// @throws std::system_error  no thread could be made
     void start();
+    /// The first starter, after start(). It waits until that thread has begun. The others confine
+    /// their children in the same way.
+    const base::known_thread& first() const noexcept;
     /// Queues a job. Safe from any thread. @return whether the job has to wait for another one
     bool submit(std::shared_ptr<start_job> job);
-    /// Makes another starter active if jobs wait and the active one began its step before `since`.
-    /// @return whether jobs wait
-    bool take_over_if_hung(std::chrono::steady_clock::time_point since);
+    /// Makes another starter active if jobs wait and the active one hangs.
+    /// @return when to look again; none: no job waits
+    std::optional<time_point> take_over_if_hung(time_point now);
     /// Makes another starter active if the active one is busy with `job`, which hangs and is given
     /// up.
     void take_over_from(const start_job* job);
@@ -44,20 +58,23 @@ public:
 private:
     struct starter {
         const start_job* busy_with = nullptr;
-        std::chrono::steady_clock::time_point since;
+        time_point since;
     };
     void add_starter();
-    void take_over();  // mutex_ must be locked
+    bool take_over();                                        // mutex_ must be locked
+    std::chrono::nanoseconds patience_now() const noexcept;  // mutex_ must be locked
     void run(starter& self);
     void await_work(starter& self, std::unique_lock<std::mutex>& lock);
     void call_starters() noexcept;
 
     std::mutex mutex_;
+    base::futex has_begun_{0};  // the first starter
+    base::known_thread first_;
     // Counts the calls to the starters. Not a condition variable, which costs one more system call
     // each time, because its mutex counts as contended after a wait.
     base::futex calls_{0};
     std::atomic<int> asleep_ = 0;  // starters that wait for a call, or are about to
-    base::patient_deque<std::shared_ptr<start_job>> queue_;
+    std::deque<std::shared_ptr<start_job>> queue_;
     std::vector<std::unique_ptr<starter>> all_;
     starter* active_ = nullptr;
 };

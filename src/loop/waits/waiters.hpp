@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "loop/runtime/runtime.hpp"
 
 #include <cohort/detail/border.hpp>
@@ -9,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace cohort::loop {
 
@@ -71,7 +71,7 @@ private:
         std::optional<loop::timer_id> timer;
         bool aborted;
     };
-    using iterator = base::patient_vector<waiter>::iterator;
+    using iterator = std::vector<waiter>::iterator;
 
     iterator find(detail::operation_id id) {
         return std::ranges::find_if(waiting_, [id](const auto& w) { return w.to.id == id; });
@@ -99,7 +99,7 @@ private:
 
     loop::runtime& runtime_;
     loop::engine& loop_;
-    base::patient_vector<waiter> waiting_;
+    std::vector<waiter> waiting_;
 };
 
 }  // namespace cohort::loop

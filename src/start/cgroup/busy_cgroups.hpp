@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
-
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -31,7 +30,7 @@ public:
 
 private:
     std::mutex mutex_;
-    base::patient_deque<std::string> names_;
+    std::deque<std::string> names_;
 };
 
 }  // namespace cohort::start

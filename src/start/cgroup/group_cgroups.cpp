@@ -11,6 +11,7 @@
 #include "start/cgroup/memory_cgroup.hpp"
 #include "start/exec/child.hpp"
 #include "start/exec/clone.hpp"
+#include "start/exec/start_limit.hpp"
 
 #include <fmt/format.h>
 
@@ -143,7 +144,7 @@ int try_clone_into(const group_cgroup& where) {
     const start::child_stack stack;
     if (!stack)
         return ENOMEM;
-    const bool by_clone3 = base::current_tiers().clone3.best;
+    const bool by_clone3 = base::is_best(&base::tiers::clone3);
     std::error_code error;
     base::unique_fd procs;
     if (!by_clone3)
@@ -152,17 +153,23 @@ int try_clone_into(const group_cgroup& where) {
         return error.value();
     probe_task task{procs.get(), 0};
     int pidfd = -1;
+    start::memory_user user = 0;
+    start::start_limit limit(user, start::longest_helper_wait);
+    if (limit.error())
+        return limit.error().value();
     // The child shares this memory, so no signal handler of this process may run in it.
     std::optional<base::signals_blocked> blocked(std::in_place);
     const long pid =
         start::clone_and_wait(by_clone3 ? start::clone_entry::clone3 : start::clone_entry::legacy,
-                              start::descriptor_table::copied, stack, run_probe_child, &task, pidfd,
-                              by_clone3 ? where.directory() : -1);
+                              start::descriptor_table::copied, stack, run_probe_child, &task,
+                              {&pidfd, &user}, by_clone3 ? where.directory() : -1);
     blocked.reset();
     if (pid < 0)
         return static_cast<int>(-pid);
     const base::unique_fd owned(pidfd);
     base::reap_when_ended(pidfd);
+    if (limit.end())
+        return EAGAIN;  // the next call probes again
     return task.result < 0 ? static_cast<int>(-task.result) : 0;
 }
 
@@ -228,7 +235,7 @@ group_cgroups::make_result group_cgroups::make(const detail::group_settings& set
     const bool asked = !settings.cgroup_directory.empty();
     make_result result;
     std::string directory;
-    if (asked && !base::current_tiers().cgroup_wanted.best)
+    if (asked && !base::is_best(&base::tiers::cgroup_wanted))
         result.error = std::make_error_code(std::errc::not_supported);
     else if (asked)
         directory = settings.cgroup_directory;
@@ -321,6 +328,30 @@ cgroup_probe probe_cgroups() {
     if (probe.error)
         probe.found = {false, tried + probe.directory + ": " + probe.error.message()};
     return probe;
+}
+
+limits_probe probe_limits(const cgroup_probe& there) {
+    limits_probe found;
+    std::error_code error;
+    const auto made = there.found.best ? make_group_cgroup(there.directory, ::getpid(),
+                                                           orphan_policy::kill, error)
+                                       : nullptr;
+    if (!made) {
+        found.reason = there.found.best ? error.message() : there.found.reason;
+        return found;
+    }
+    constexpr std::uint64_t large = std::uint64_t{1} << 40;
+    for (const auto& limit : limits_of(large, 1024, std::uint64_t{1} << 20)) {
+        if (limit.may_lack)
+            continue;
+        const auto failed = set_limits(made->directory(), made->path(), wanted_limits{{limit}, {}});
+        if (failed)
+            found.reason += fmt::format("{}{}: {}", found.reason.empty() ? "" : "; ", failed.text,
+                                        failed.error.message());
+        else
+            found.controllers.push_back(limit.controller);
+    }
+    return found;
 }
 
 void end_orphaned_cgroups(const std::string& directory) {

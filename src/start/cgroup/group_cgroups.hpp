@@ -19,6 +19,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <sys/types.h>
 #include <unistd.h>
@@ -91,6 +92,14 @@ struct cgroup_probe {
 };
 /// Finds that out by putting a child into such a cgroup.
 cgroup_probe probe_cgroups();
+
+/// Which controllers can limit workers there, of "memory", "cpu" and "pids".
+struct limits_probe {
+    std::vector<std::string> controllers;
+    std::string reason;  // why the others can't
+};
+/// Finds that out by setting large limits for a cgroup without processes.
+limits_probe probe_limits(const cgroup_probe& there);
 
 /// Makes the cgroups of the groups of one process. Safe from any thread.
 class group_cgroups {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/cgroup/worker_cgroup.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "start/cgroup/cgroup.hpp"
 
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <exception>
 #include <utility>
 
 #include <fcntl.h>
@@ -60,7 +60,19 @@ void worker_cgroup::remove_if_empty() const noexcept {
         }
     }
     if (!remove_cgroup_if_empty(parent_->directory(), name_))
-        busy.add(base::patiently([&] { return name_; }));
+        busy.add(name_);
+}
+
+bool worker_cgroup::end() const noexcept {
+    try {
+        if (remove_cgroup_if_empty(parent_->directory(), name_))
+            return true;
+        const auto directory = open();
+        if (directory && start::remove_cgroup(directory.get(), name_))
+            (void)!!start::kill_cgroup(directory.get());
+    } catch (const std::exception&) {  // no memory
+    }
+    return false;
 }
 
 base::unique_fd worker_cgroup::open() const noexcept {

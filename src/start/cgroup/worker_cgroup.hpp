@@ -32,6 +32,10 @@ public:
     /// Removes it, unless a process is left in it, and a few of those in which one was left before.
     /// Called once. May take the kernel milliseconds. Safe from any thread.
     void remove_if_empty() const noexcept;
+    /// Removes it, or kills the processes in it. May take the kernel milliseconds. Safe from any
+    /// thread.
+    /// @return whether it is gone; if not, call again a little later
+    bool end() const noexcept;
 
     /// Opens its directory; empty if it is gone, or no descriptor is left.
     base::unique_fd open() const noexcept;

@@ -37,7 +37,8 @@ std::error_code copy_reports::read_all() noexcept {
     }
 }
 
-void copy_reports::await(exec_result& result, std::uint32_t ticket) noexcept {
+void copy_reports::await(exec_result& result, std::uint32_t ticket,
+                         std::atomic<int>& pidfd_slot) noexcept {
     pollfd either[] = {{pipe_.read.get(), POLLIN, 0}, {result.pidfd.get(), POLLIN, 0}};
     for (bool ended = false;; ended = either[1].revents != 0) {
         if (const auto error = read_all()) {  // without its report the result will never be known
@@ -47,6 +48,7 @@ void copy_reports::await(exec_result& result, std::uint32_t ticket) noexcept {
             return;
         }
         if (const auto found = early_.extract(ticket)) {
+            pidfd_slot = -1;
             const auto& report = found.mapped();
             result.failed = static_cast<stage>(report.stage);
             result.error = report.error;

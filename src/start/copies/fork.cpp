@@ -41,18 +41,17 @@ public:
 
     explicit operator bool() const noexcept { return word_ != nullptr; }
     void hold() noexcept { *word_ = held; }
-    void give(bool granted) noexcept {
-        *word_ = granted ? go : leave;
+    void give() noexcept {
+        *word_ = go;
         base::wake(*word_);
     }
-    bool await() noexcept {
+    void await() noexcept {
         while (*word_ == held)
             base::wait_on(*word_, held);
-        return *word_ == go;
     }
 
 private:
-    enum : std::uint32_t { held, go, leave };
+    enum : std::uint32_t { held, go };
     base::futex* word_ = nullptr;
 };
 
@@ -69,8 +68,9 @@ release_flag& own_release_flag() noexcept {
                                     const std::function<void()>& body) noexcept {
     // Until the steps arm the signal that the user chose: the parent may die before.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != order->parent || !allowed.await())
+    if (::getppid() != order->parent)
         ::_exit(127);
+    allowed.await();
     allowed.unmap();  // the parent uses its page again, and user code could write to it
     reset_dispositions();
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -93,7 +93,7 @@ start::exec_result start_by_fork(protocol::order_block& order, copy_reports& rep
     release_flag& allowed = own_release_flag();
     if (!allowed)
         return failure(ENOMEM);
-    const start::start_tier tier{false, base::current_tiers().close_range.best};
+    const start::start_tier tier{false, base::is_best(&base::tiers::close_range)};
     allowed.hold();
     const pid_t pid = ::fork();
     if (pid == 0)
@@ -103,15 +103,17 @@ start::exec_result start_by_fork(protocol::order_block& order, copy_reports& rep
 
     std::error_code error;
     base::unique_fd pidfd = base::open_pidfd(pid, error);
-    allowed.give(!error);
     if (error) {
-        base::reap_by_number(pid);  // the child exits at once
+        if (base::is_child(pid))  // held, so the number is its own. It may also be stopped
+            ::kill(pid, SIGKILL);
+        base::reap_by_number(pid);
         return failure(error.value());
     }
+    allowed.give();
     start::exec_result result;
     result.pid = pid;
     start::own_pidfd(result, pidfd.release(), pidfd_slot);
-    reports.await(result, order->channel.ticket);
+    reports.await(result, order->channel.ticket, pidfd_slot);
     return result;
 }
 

@@ -138,12 +138,13 @@ COHORT_BEFORE_EXEC long take(const protocol::worker_order& order,
                           argument_of(step, 2, data), argument_of(step, 3, data));
 }
 
-COHORT_BEFORE_EXEC void take_steps(child_task& task) noexcept {
+COHORT_BEFORE_EXEC void take_steps(child_task& task, std::size_t first, std::size_t end) noexcept {
     const protocol::worker_order& order = *task.order;
-    for (std::size_t i = 0; i < order.steps.count; ++i) {
+    for (std::size_t i = first; i < end; ++i) {
         task.at = stage::setting;
         task.item = static_cast<int>(i);
-        if (const long result = take(order, order.begin(order.steps)[i]); result < 0)
+        const protocol::child_step& step = order.begin(order.steps)[i];
+        if (const long result = take(order, step); result < 0 && step.may_fail == 0)
             fail(task, result);
     }
     task.item = -1;
@@ -212,18 +213,22 @@ COHORT_BEFORE_EXEC void prepare_child(child_task& task) noexcept {
     announce(task);
     // Before any step that can hang: a hanging child must hold no descriptor of its parent.
     clear_table(task);
+    const protocol::worker_order& order = *task.order;
+    take_steps(task, 0, order.first_steps);
     change_directory(task);
     if (task.order->umask >= 0)
         base::raw_call(SYS_umask, task.order->umask);
     place_descriptors(task);
     bind_to_cpus(task);
-    take_steps(task);
+    take_steps(task, order.first_steps, order.steps.count);
 }
 
 COHORT_BEFORE_EXEC int run_child(void* argument) noexcept {
     child_task& task = *static_cast<child_task*>(argument);
-    move_pidfd(task);
-    __atomic_store_n(task.pidfd_slot, *task.pidfd, __ATOMIC_RELEASE);
+    if (task.pidfd != nullptr) {
+        move_pidfd(task);
+        __atomic_store_n(task.pidfd_slot, *task.pidfd, __ATOMIC_RELEASE);
+    }
     set_default_dispositions();
     prepare_child(task);
     protocol::worker_order& order = *task.order;

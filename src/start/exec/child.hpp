@@ -25,7 +25,7 @@ struct child_task {
     bool is_unguarded = false;   // the guardian, which was too slow, does not know about the child
 
     int* pidfd = nullptr;       // where the kernel wrote the child's pidfd; null: nowhere
-    int* pidfd_slot = nullptr;  // where other threads look for the pidfd
+    int* pidfd_slot = nullptr;  // where other threads look for the pidfd, if there is one
 
     // The child's report. If `error` is 0, a signal ended the child at step `at`; at stage::exec it
     // may also have executed.

@@ -33,13 +33,12 @@ COHORT_BEFORE_EXEC void give_cgroup(clone_args& args, int cgroup) noexcept {
 
 /// clone or clone3, where the child begins in main(argument) on its own stack instead of returning
 /// here.
-COHORT_BEFORE_EXEC long enter(long number, long a, long b, long c, int (*main)(void*),
-                              void* argument) noexcept {
+COHORT_BEFORE_EXEC long enter(long number, long a, long b, long c, long child_tid,
+                              int (*main)(void*), void* argument) noexcept {
     long result;
-    // The kernel copies all registers but rax, rcx and r11 to the child; the fourth and fifth
-    // argument of clone (child_tid, tls) are not used.
-    register long r10 asm("r10") = 0;
-    register long r8 asm("r8") = 0;
+    // The kernel copies all registers but rax, rcx and r11 to the child.
+    register long r10 asm("r10") = child_tid;
+    register long r8 asm("r8") = 0;  // tls
     register auto r12 asm("r12") = main;
     register auto r13 asm("r13") = argument;
     asm volatile("syscall\n\t"
@@ -60,14 +59,14 @@ COHORT_BEFORE_EXEC long enter(long number, long a, long b, long c, int (*main)(v
 
 /// clone or clone3, where the child begins in main(argument) on its own stack instead of returning
 /// here.
-COHORT_BEFORE_EXEC long enter(long number, long a, long b, long c, int (*main)(void*),
-                              void* argument) noexcept {
+COHORT_BEFORE_EXEC long enter(long number, long a, long b, long c, long child_tid,
+                              int (*main)(void*), void* argument) noexcept {
     register long x8 asm("x8") = number;
     register long x0 asm("x0") = a;
     register long x1 asm("x1") = b;
     register long x2 asm("x2") = c;
     register long x3 asm("x3") = 0;  // tls
-    register long x4 asm("x4") = 0;  // child_tid
+    register long x4 asm("x4") = child_tid;
     register auto x5 asm("x5") = main;
     register auto x6 asm("x6") = argument;
     asm volatile("svc #0\n\t"
@@ -112,29 +111,41 @@ COHORT_BEFORE_EXEC std::size_t child_stack::size() const noexcept { return stack
 
 COHORT_BEFORE_EXEC long clone_and_wait(clone_entry entry, descriptor_table table,
                                        const child_stack& stack, int (*main)(void*), void* argument,
-                                       int& pidfd, int cgroup) noexcept {
+                                       clone_notes notes, int cgroup) noexcept {
     // No exit signal, because the host must not notice a child that never becomes a program. exec
     // sets it to SIGCHLD.
-    std::uint64_t flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
+    std::uint64_t flags = CLONE_VM | CLONE_VFORK;
     if (table == descriptor_table::shared)
         flags |= CLONE_FILES;
+    if (notes.pidfd != nullptr)
+        flags |= CLONE_PIDFD;
+    if (notes.user != nullptr)
+        flags |= CLONE_CHILD_CLEARTID |
+                 (notes.pidfd != nullptr ? CLONE_CHILD_SETTID : CLONE_PARENT_SETTID);
 #if defined(__x86_64__) || defined(__aarch64__)
     if (entry == clone_entry::clone3) {
         clone_args args{};
         args.flags = flags | CLONE_CLEAR_SIGHAND;
-        args.pidfd = reinterpret_cast<std::uintptr_t>(&pidfd);
+        args.pidfd = reinterpret_cast<std::uintptr_t>(notes.pidfd);
+        args.parent_tid = reinterpret_cast<std::uintptr_t>(notes.user);
+        args.child_tid = reinterpret_cast<std::uintptr_t>(notes.user);
         args.stack = reinterpret_cast<std::uintptr_t>(stack.lowest());
         args.stack_size = stack.size();
         give_cgroup(args, cgroup);
-        return enter(SYS_clone3, base::address(&args), sizeof args, 0, main, argument);
+        return enter(SYS_clone3, base::address(&args), sizeof args, 0, 0, main, argument);
     }
     // The older call has the pidfd where the parent's tid would be, clone(2).
-    return enter(SYS_clone, static_cast<long>(flags), base::address(stack.top()),
-                 base::address(&pidfd), main, argument);
+    const long at_parent =
+        notes.pidfd != nullptr ? base::address(notes.pidfd) : base::address(notes.user);
+    return enter(SYS_clone, static_cast<long>(flags), base::address(stack.top()), at_parent,
+                 base::address(notes.user), main, argument);
 #else
     if (entry == clone_entry::clone3)
         return -ENOSYS;
-    const int pid = ::clone(main, stack.top(), static_cast<int>(flags), argument, &pidfd);
+    int* const at_parent =
+        notes.pidfd != nullptr ? notes.pidfd : reinterpret_cast<int*>(notes.user);
+    const int pid = ::clone(main, stack.top(), static_cast<int>(flags), argument, at_parent,
+                            nullptr, notes.user);
     return pid < 0 ? -errno : pid;
 #endif
 }

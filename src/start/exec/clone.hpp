@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/futex.hpp"
+
 #include <cstddef>
 
 #include <sys/types.h>
@@ -27,15 +29,29 @@ private:
 enum class clone_entry { clone3, legacy };
 enum class descriptor_table { shared, copied };
 
+/// The pid of a child while it uses this process' memory, else 0. A futex, which the kernel wakes
+/// when the child executes or ends.
+using memory_user = base::futex;
+
+/// What the kernel writes down of a child.
+struct clone_notes {
+    /// Gets the close-on-exec pidfd, before the child runs. If the clone fails, the value means
+    /// nothing. Null: there is no pidfd.
+    int* pidfd;
+    /// Null: not wanted. Must be 0. Set before the child runs, but if there is a pidfd, only when
+    /// it first runs, because the older call has one place for both.
+    memory_user* user = nullptr;
+};
+
 /// Runs `main(argument)` in a new process that shares this one's memory, and waits until that
 /// process has executed a program or is gone. `main` must not return: it leaves by exec or _exit.
-/// The kernel writes the close-on-exec pidfd to `pidfd` before the child runs. If the clone fails,
-/// the value of `pidfd` means nothing. Only clone3 resets signal handlers.
+/// Only clone3 resets signal handlers.
 /// @param cgroup  the directory of the cgroup in which the child is born, by clone3 only; -1: this
 ///                process' cgroup
 /// @return the child's pid, or the negative errno.
 long clone_and_wait(clone_entry entry, descriptor_table table, const child_stack& stack,
-                    int (*main)(void*), void* argument, int& pidfd, int cgroup = -1) noexcept;
+                    int (*main)(void*), void* argument, clone_notes notes,
+                    int cgroup = -1) noexcept;
 
 /// Like fork(3) in a process with one thread, but by CLONE_PARENT the child is a child of this
 /// process' own parent, which can wait for it. Handlers of pthread_atfork(3) do not run.

@@ -7,11 +7,13 @@
 #include "start/exec/child.hpp"
 #include "start/exec/clone.hpp"
 #include "start/exec/memory_guard.hpp"
+#include "start/exec/start_limit.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,11 +69,11 @@ bool unknown_call(long result) noexcept {
 }
 
 long clone_child(child_task& task, start_tier tier, const child_stack& stack, int cgroup,
-                 int& pidfd) noexcept {
+                 clone_notes notes) noexcept {
     const auto table = tier.close_range ? descriptor_table::shared : descriptor_table::copied;
     long pid = -ENOSYS;
     if (tier.clone3)
-        pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd, cgroup);
+        pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, notes, cgroup);
     // Without CLONE_INTO_CGROUP the child enters the cgroup itself. The file is opened here,
     // because the child may share this table.
     base::unique_fd procs;
@@ -81,12 +83,12 @@ long clone_child(child_task& task, start_tier tier, const child_stack& stack, in
         task.enters_cgroup = true;
         task.cgroup_procs = error ? -error.value() : procs.get();
         if (tier.clone3)
-            pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, pidfd);
+            pid = clone_and_wait(clone_entry::clone3, table, stack, run_child, &task, notes);
     }
     // The probe has shown that the call exists, but some flags may be missing, or a filter of
     // system calls may have been set since.
     if (unknown_call(pid))
-        pid = clone_and_wait(clone_entry::legacy, table, stack, run_child, &task, pidfd);
+        pid = clone_and_wait(clone_entry::legacy, table, stack, run_child, &task, notes);
     return pid;
 }
 
@@ -101,7 +103,8 @@ const child_stack& own_stack() noexcept {
 
 /// Starts one child. @param reopened  see reopened_by()
 exec_result attempt(protocol::order_block& order, std::atomic<int>& pidfd_slot, start_tier tier,
-                    const child_stack& stack, const std::vector<std::string>& reopened) {
+                    const child_stack& stack, const std::vector<std::string>& reopened,
+                    std::optional<std::chrono::milliseconds> longest) {
     // The child must not rely on the C++ runtime, so it writes the atomic as a plain int.
     static_assert(std::atomic<int>::is_always_lock_free && sizeof pidfd_slot == sizeof(int));
     const std::vector<const char*> paths = pointers_to(reopened);
@@ -114,8 +117,18 @@ exec_result attempt(protocol::order_block& order, std::atomic<int>& pidfd_slot, 
     task.pidfd_slot = reinterpret_cast<int*>(&pidfd_slot);
 
     exec_result result;
+    memory_user user = 0;
+    std::optional<start_limit> limit;
+    if (longest)
+        limit.emplace(user, *longest);
+    if (limit && limit->error()) {
+        result.failed = stage::clone;
+        result.error = limit->error().value();
+        return result;
+    }
     const memory_guard guard(order->changes_user != 0);
-    const long pid = clone_child(task, tier, stack, order->descriptor(order->cgroup), pidfd);
+    const long pid = clone_child(task, tier, stack, order->descriptor(order->cgroup),
+                                 {&pidfd, limit ? &user : nullptr});
     if (pid < 0) {
         result.failed = stage::clone;
         result.error = static_cast<int>(-pid);
@@ -128,6 +141,10 @@ exec_result attempt(protocol::order_block& order, std::atomic<int>& pidfd_slot, 
         result.failed = task.at;
         result.error = task.error != 0 ? task.error : EINTR;
         result.item = task.item;
+    }
+    if (limit && limit->end()) {
+        result.failed = task.at;
+        result.error = ETIMEDOUT;
     }
     return result;
 }
@@ -187,7 +204,7 @@ std::string attempted(stage s) {
                "differ, "
                "or change meanwhile (make them the same with setresuid and setresgid, or use "
                "start_method::fork)";
-    if (s == stage::descriptors && !base::current_tiers().close_range.best)
+    if (s == stage::descriptors && !base::is_best(&base::tiers::close_range))
         return "open(\"/proc/self/fd\")";
     return to_string(s);
 }
@@ -206,13 +223,16 @@ void own_pidfd(exec_result& result, int pidfd, std::atomic<int>& pidfd_slot) noe
     pidfd_slot.store(pidfd, std::memory_order_release);
 }
 
+start_tier best_start_tier() {
+    return {base::is_best(&base::tiers::clone3), base::is_best(&base::tiers::close_range)};
+}
+
 exec_result start_by_exec(protocol::order_block& order, std::atomic<int>& pidfd_slot) {
-    const base::tiers& tiers = base::current_tiers();
-    return start_by_exec(order, pidfd_slot, {tiers.clone3.best, tiers.close_range.best});
+    return start_by_exec(order, pidfd_slot, best_start_tier());
 }
 
 exec_result start_by_exec(protocol::order_block& order, std::atomic<int>& pidfd_slot,
-                          start_tier tier) {
+                          start_tier tier, std::optional<std::chrono::milliseconds> longest) {
     const child_stack& stack = own_stack();
     if (!stack) {
         exec_result result;
@@ -224,11 +244,12 @@ exec_result start_by_exec(protocol::order_block& order, std::atomic<int>& pidfd_
     std::vector<std::string> reopened;
     if (tier.close_range)
         reopened = reopened_by(*order);
-    exec_result result = attempt(order, pidfd_slot, tier, stack, reopened);
-    if (reopened.empty() || result.failed != stage::descriptors || result.error == EINTR)
+    exec_result result = attempt(order, pidfd_slot, tier, stack, reopened, longest);
+    const bool was_killed = result.error == EINTR || (longest && result.error == ETIMEDOUT);
+    if (reopened.empty() || result.failed != stage::descriptors || was_killed)
         return result;
     // stat succeeded but open failed (permissions): retry with a copied table.
-    exec_result second = attempt(order, pidfd_slot, tier, stack, {});
+    exec_result second = attempt(order, pidfd_slot, tier, stack, {}, longest);
     second.first_child = std::move(result.pidfd);
     return second;
 }

@@ -5,6 +5,8 @@
 #include "protocol/order/worker_order.hpp"
 
 #include <atomic>
+#include <chrono>
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -74,8 +76,12 @@ struct start_tier {
     bool clone3 = true;       // false: legacy clone
     bool close_range = true;  // false: a copied table, cleared by a walk over /proc/self/fd
 };
+/// The best system calls that this host has.
+start_tier best_start_tier();
 /// start_by_exec() by the given system calls, instead of the best that this host has.
+/// @param longest  if the child has not executed by then, it is killed: ETIMEDOUT. Null: no limit
 exec_result start_by_exec(protocol::order_block& order, std::atomic<int>& pidfd_slot,
-                          start_tier tier);
+                          start_tier tier,
+                          std::optional<std::chrono::milliseconds> longest = std::nullopt);
 
 }  // namespace cohort::start

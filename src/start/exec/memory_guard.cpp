@@ -36,6 +36,12 @@ memory_guard::memory_guard(bool is_needed) : is_needed_(is_needed) {
         all.was_dumpable = ::prctl(PR_GET_DUMPABLE) == 1;
 }
 
+bool memory_guard::memory_is_dumpable() {
+    auto& all = starts();
+    const std::lock_guard lock(all.mutex);
+    return all.count > 0 ? all.was_dumpable : ::prctl(PR_GET_DUMPABLE) == 1;
+}
+
 memory_guard::~memory_guard() {
     if (!is_needed_)
         return;

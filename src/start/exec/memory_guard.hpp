@@ -17,6 +17,9 @@ public:
     memory_guard& operator=(const memory_guard&) = delete;
     ~memory_guard();
 
+    /// Whether the memory of this process is dumpable but for such starts.
+    static bool memory_is_dumpable();
+
 private:
     const bool is_needed_;
 };

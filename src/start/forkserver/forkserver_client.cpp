@@ -5,7 +5,6 @@
 #include "base/sys/descriptors.hpp"
 #include "base/sys/error.hpp"
 #include "base/sys/memfd.hpp"
-#include "base/sys/patiently.hpp"
 #include "base/sys/pidfd.hpp"
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
@@ -50,9 +49,8 @@ shared_progress* map_progress(const base::unique_fd& file, std::error_code& erro
 }
 
 std::vector<std::byte> setup_message() {
-    const auto& tiers = base::current_tiers();
     const auto keys = protocol::preloads();
-    const server_setup setup{{tiers.clone3.best, tiers.close_range.best},
+    const server_setup setup{best_start_tier(),
                              static_cast<std::uint32_t>(keys.size())};
     const auto head = std::as_bytes(std::span(&setup, 1));
     const auto tail = std::as_bytes(std::span(keys));
@@ -74,8 +72,9 @@ base::unique_fd child_by_number(pid_t pid, std::error_code& error) {
 
 }  // namespace
 
-forkserver_client::forkserver_client(base::unique_fd connection, base::unique_fd pidfd) noexcept
-    : connection_(std::move(connection)), pidfd_(std::move(pidfd)) {}
+forkserver_client::forkserver_client(base::unique_fd connection, base::unique_fd pidfd,
+                                     std::chrono::milliseconds longest_stop) noexcept
+    : connection_(std::move(connection)), pidfd_(std::move(pidfd)), longest_stop_(longest_stop) {}
 
 forkserver_client::~forkserver_client() {
     if (::getpid() == owner_)
@@ -145,14 +144,16 @@ std::error_code forkserver_client::ask(int order_file, fork_request order,
         if (asked_.size() >= most)
             continue;  // another start has taken the place
         order.number = last_number_ + 1;
+        // Without a wait, because the lock is held and a server that is stopped reads nothing.
         const auto error =
-            base::send_message(connection_.get(), std::as_bytes(std::span(&order, 1)), all);
+            base::send_parts(connection_.get(), std::as_bytes(std::span(&order, 1)), {}, all);
         if (error == std::errc::broken_pipe || error == std::errc::connection_reset) {
             kill();  // it is ending anyway; await() receives what it has sent
             continue;
         }
-        if (error.value() == ETOOMANYREFS && !asked_.empty()) {
-            most = asked_.size();  // the user has too many descriptors in flight: let some arrive
+        // The socket is full, or the user has too many descriptors in flight: let some arrive.
+        if ((error.value() == EAGAIN || error.value() == ETOOMANYREFS) && !asked_.empty()) {
+            most = asked_.size();
             continue;
         }
         if (!error)
@@ -178,6 +179,7 @@ std::optional<start::exec_result> forkserver_client::take(std::uint64_t number,
 bool forkserver_client::await(forkserver_wait& wait, until end, const std::function<bool()>& done) {
     std::unique_lock lock(mutex_);
     waiting_.insert(&wait);
+    bool was_stopped = false;
     for (int kills = 0;;) {
         hear_all(wait);
         if (kills > 1 && state_ != state::dead) {  // SIGKILL did not end it: it hangs in its exit
@@ -194,8 +196,13 @@ bool forkserver_client::await(forkserver_wait& wait, until end, const std::funct
         // was stopped in its first moment holds the server's end open.
         pollfd any[] = {
             {wait.event(), POLLIN, 0}, {connection_.get(), POLLIN, 0}, {pidfd_.get(), POLLIN, 0}};
-        const int heard = ::poll(any, 3, wait.patience());
-        if (heard == 0) {
+        const int patience = wait.patience();
+        const auto longest_stop = static_cast<int>(longest_stop_.count());
+        const bool only_looks = patience < 0 || patience > longest_stop;
+        const int heard = ::poll(any, 3, only_looks ? longest_stop : patience);
+        if (heard == 0 && only_looks) {
+            kill_stopped(was_stopped);
+        } else if (heard == 0) {
             kill();
             ++kills;
         }
@@ -203,6 +210,18 @@ bool forkserver_client::await(forkserver_wait& wait, until end, const std::funct
             wait.drain();
         lock.lock();
     }
+}
+
+/// Kills a server that was stopped at the last look too. What the user's code does in the server
+/// may take any time, but one that is stopped does nothing. The first look does not count: if this
+/// process was stopped with the server, it may be the first one to go on.
+void forkserver_client::kill_stopped(bool& was_stopped) {
+    if (!std::exchange(was_stopped, base::is_stopped(pidfd_.get())) || !was_stopped)
+        return;
+    const std::lock_guard lock(mutex_);
+    if (state_ <= state::reached)
+        failure_ = {std::make_error_code(std::errc::timed_out), "the fork server was stopped"};
+    kill();
 }
 
 /// Receives all messages that are there, and wakes the other starts that wait for some of them.
@@ -228,11 +247,9 @@ bool forkserver_client::hear() {
     server_answer answer;
     std::size_t length = 0;
     std::vector<base::unique_fd> descriptors;
-    const auto error = base::patiently([&] {
-        return base::receive_message(connection_.get(),
-                                     std::as_writable_bytes(std::span(&answer, 1)), length,
-                                     descriptors, base::waiting::nonblock);
-    });
+    const auto error =
+        base::receive_message(connection_.get(), std::as_writable_bytes(std::span(&answer, 1)),
+                              length, descriptors, base::waiting::nonblock);
     // A message whose pidfd found no free descriptor still has the pid.
     if ((!error || error == std::errc::too_many_files_open) && length == sizeof answer)
         note(answer, std::move(descriptors));
@@ -257,8 +274,7 @@ void forkserver_client::note(const server_answer& answer,
     case answer_kind::failed:
         state_ = state::failed;
         failure_.code = {answer.error != 0 ? answer.error : ECANCELED, std::system_category()};
-        base::patiently(
-            [&] { failure_.text.assign(answer.text, ::strnlen(answer.text, sizeof answer.text)); });
+        failure_.text.assign(answer.text, ::strnlen(answer.text, sizeof answer.text));
         break;
     case answer_kind::forked:
     case answer_kind::refused:
@@ -301,14 +317,11 @@ void forkserver_client::note_worker(const server_answer& answer,
 /// the shared progress.
 void forkserver_client::note_death() {
     kill();  // the connection may end a little before the server does
-    if (state_ <= state::reached)
-        base::patiently([&] {
-            failure_ = {
-                std::make_error_code(std::errc::connection_reset),
-                state_ == state::reached
-                    ? "the fork server ended before it was ready"
-                    : "worker_main was not reached in the fork server: call it first in main"};
-        });
+    if (state_ <= state::reached && !failure_.code)
+        failure_ = {std::make_error_code(std::errc::connection_reset),
+                    state_ == state::reached
+                        ? "the fork server ended before it was ready"
+                        : "worker_main was not reached in the fork server: call it first in main"};
     const pid_t forked = __atomic_load_n(&progress_->forked, __ATOMIC_ACQUIRE);
     if (!asked_.empty() && forked != 0 && forked != last_reported_)
         note_worker({answer_kind::forked, asked_.front(), forked, 0, {}}, {});

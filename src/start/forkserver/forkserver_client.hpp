@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "start/exec/exec.hpp"
 #include "start/forkserver/forkserver_wait.hpp"
 #include "start/forkserver/request.hpp"
 
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <system_error>
@@ -34,7 +37,9 @@ struct server_failure {
 /// all calls are for starter threads, and block while the server does.
 class forkserver_client {
 public:
-    forkserver_client(base::unique_fd connection, base::unique_fd pidfd) noexcept;
+    /// @param longest_stop  a server that is stopped for so long is killed
+    forkserver_client(base::unique_fd connection, base::unique_fd pidfd,
+                      std::chrono::milliseconds longest_stop) noexcept;
     forkserver_client(const forkserver_client&) = delete;
     forkserver_client& operator=(const forkserver_client&) = delete;
     /// Kills the server, because another process may hold its connection open.
@@ -68,6 +73,7 @@ private:
     enum class until { done, done_or_held };
 
     bool is_alive() const noexcept;
+    void kill_stopped(bool& was_stopped);
     bool await(forkserver_wait& wait, until end, const std::function<bool()>& done);
     bool hear();
     void hear_all(const forkserver_wait& own);
@@ -79,6 +85,7 @@ private:
     const pid_t owner_ = ::getpid();  // a forked copy of the process must not kill the server
     const base::unique_fd connection_;
     const base::unique_fd pidfd_;
+    const std::chrono::milliseconds longest_stop_;
     std::mutex mutex_;  // protects all that follows
     state state_ = state::introduced;
     server_failure failure_;
@@ -87,9 +94,9 @@ private:
     std::uint32_t reported_ = 0;  // the number of children that the server has reported
     std::uint64_t last_number_ = 0;
     // An answer that is lost for want of memory would be waited for without end.
-    base::patient_deque<std::uint64_t> asked_;  // not answered yet, in order
-    base::patient_map<std::uint64_t, start::exec_result> answered_;
-    base::patient_set<forkserver_wait*> waiting_;
+    std::deque<std::uint64_t> asked_;  // not answered yet, in order
+    std::map<std::uint64_t, start::exec_result> answered_;
+    std::set<forkserver_wait*> waiting_;
 };
 
 }  // namespace cohort::start

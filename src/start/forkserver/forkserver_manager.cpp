@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/forkserver/forkserver_manager.hpp"
 
+#include "base/sys/confinement.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
 #include "base/sys/socket.hpp"
+#include "base/sys/tiers.hpp"
 #include "protocol/order/order_writer.hpp"
 #include "protocol/registry/mark.hpp"
 #include "start/exec/itself.hpp"
@@ -32,7 +34,7 @@ int connection_number() noexcept {
 }  // namespace
 
 forkserver_manager::identity forkserver_manager::identity::now() {
-    return {base::credentials::now(), ::getsid(0)};
+    return {protocol::thread_state::now(), base::own_filters(), ::getsid(0)};
 }
 
 bool forkserver_manager::serves() const {
@@ -123,7 +125,8 @@ std::optional<server_failure> forkserver_manager::start(const surroundings& wher
     order.set_guard(where.guard);
     order.head.itself = start::executing_itself(number, theirs.get());
     auto block = order.finish();
-    auto made = start::start_by_exec(block, pidfd_slot);
+    auto made =
+        start::start_by_exec(block, pidfd_slot, start::best_start_tier(), longest_wait_);
     pidfd_slot = -1;
     return take_in(std::move(made), std::move(ours));
 }
@@ -142,7 +145,8 @@ std::optional<server_failure> forkserver_manager::take_in(start::exec_result mad
     // Without a descriptor for the server's pidfd, close the connection, which ends the server.
     if (!own)
         return server_failure{error, "a descriptor for the fork server"};
-    auto server = std::make_shared<forkserver_client>(std::move(connection), std::move(own));
+    auto server =
+        std::make_shared<forkserver_client>(std::move(connection), std::move(own), longest_wait_);
     if ((error = server->introduce()))
         return server_failure{error, "memory shared with the fork server"};
     started_as_ = identity::now();

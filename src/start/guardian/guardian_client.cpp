@@ -44,7 +44,7 @@ bool adopts_orphans() noexcept {
 }
 
 std::error_code execute_program(int parent, int connection, int file,
-                                base::unique_fd& intermediate) {
+                                std::chrono::milliseconds longest, base::unique_fd& intermediate) {
     protocol::order_writer order;
     order.add_candidate("/proc/self/fd/5");
     static_assert(protocol::guardian_program == 5);
@@ -57,14 +57,13 @@ std::error_code execute_program(int parent, int connection, int file,
     order.place(protocol::guardian_program, file);
     order.head.own_session = 1;
     auto block = order.finish();
-    const base::tiers& tiers = base::current_tiers();
-    return start::start_detached(block, {tiers.clone3.best, tiers.close_range.best}, intermediate);
+    return start::start_detached(block, start::best_start_tier(), longest, intermediate);
 }
 
 /// Tells a guardian, before anything else, which names of shared memory it is to remove. If that
 /// fails, the next program of this user removes them.
 void send_names(int connection) {
-    if (!base::current_tiers().names.best)
+    if (!base::is_best(&base::tiers::names))
         return;
     std::error_code error;
     const auto directory = base::open_directory(error);
@@ -79,8 +78,9 @@ void send_names(int connection) {
 /// Starts a guardian.
 /// @param ours          is set to this process' end of the connection. When that is closed, a
 ///                      guardian without workers ends at once
-/// @param intermediate  see start_detached()
-std::error_code launch(base::unique_fd& ours, base::unique_fd& intermediate) {
+/// @param longest, intermediate  see start_detached()
+std::error_code launch(std::chrono::milliseconds longest, base::unique_fd& ours,
+                       base::unique_fd& intermediate) {
     if (adopts_orphans() || !base::credentials::now().uniform())
         return std::make_error_code(std::errc::operation_not_permitted);
     std::error_code error;
@@ -98,7 +98,7 @@ std::error_code launch(base::unique_fd& ours, base::unique_fd& intermediate) {
     const int on = 1;  // each message carries its sender's user
     if (::setsockopt(theirs.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0)
         return base::last_error();
-    return execute_program(self.get(), theirs.get(), file.get(), intermediate);
+    return execute_program(self.get(), theirs.get(), file.get(), longest, intermediate);
 }
 
 /// Whether the intermediate process has ended, which it does at once, unless the machine is so busy
@@ -128,7 +128,7 @@ client::instance client::ensure_started(time_point now) {
 }
 
 void client::start_if_due(user_guardian& own, time_point now) {
-    if (now < own.not_before || !base::current_tiers().guardian.best)
+    if (now < own.not_before || !base::is_best(&base::tiers::guardian))
         return;
     // Workers are started without a guardian rather than not at all. If the next attempt may
     // succeed, also because this guardian was killed during its start, the next start tries again.
@@ -162,7 +162,7 @@ bool client::user_guardian::accepts_messages() const {
 std::error_code client::start(user_guardian& own) {
     base::unique_fd ours;
     base::unique_fd intermediate;
-    const auto error = launch(ours, intermediate);
+    const auto error = launch(longest_start_, ours, intermediate);
     if (intermediate && has_ended_soon(intermediate.get()))
         base::reap_when_ended(intermediate.get());
     else if (intermediate)
@@ -205,7 +205,7 @@ base::tier_choice probe_guardian() {
         return wanted;
     base::unique_fd ours;
     base::unique_fd intermediate;
-    const auto error = launch(ours, intermediate);
+    const auto error = launch(longest_helper_wait, ours, intermediate);
     if (intermediate)
         base::reap_when_ended(intermediate.get());
     return error ? base::tier_choice{false, "guardian: " + error.message()} : base::tier_choice{};

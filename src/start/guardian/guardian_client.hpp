@@ -5,6 +5,7 @@
 #include "base/sys/tiers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "protocol/order/guard.hpp"
+#include "start/exec/start_limit.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -40,7 +41,10 @@ public:
     using time_point = std::chrono::steady_clock::time_point;
 
     /// @param reap  takes over the pidfd of a child that ends at once. Called on any thread.
-    explicit client(std::function<void(base::unique_fd pidfd)> reap) : reap_(std::move(reap)) {}
+    /// @param longest_start  a guardian that has not executed by then is killed, and is no guardian
+    explicit client(std::function<void(base::unique_fd pidfd)> reap,
+                    std::chrono::milliseconds longest_start = longest_helper_wait)
+        : reap_(std::move(reap)), longest_start_(longest_start) {}
 
     /// The guardian of the present user, as ensure_running() found or started it.
     struct instance {
@@ -70,7 +74,7 @@ private:
     struct user_guardian {
         base::user_ids user;
         base::unique_fd connection;  // its number stays: another start may be about to write to it
-        time_point not_before{};    // no attempt to start one before this time
+        time_point not_before{};     // no attempt to start one before this time
         std::chrono::seconds pause = first_pause;
         std::uint64_t number = 0;
 
@@ -84,6 +88,7 @@ private:
     std::error_code connect(user_guardian& own, base::unique_fd connection);
 
     const std::function<void(base::unique_fd)> reap_;
+    const std::chrono::milliseconds longest_start_;
     std::mutex mutex_;
     std::list<user_guardian> guardians_;
     std::uint64_t last_number_ = 0;

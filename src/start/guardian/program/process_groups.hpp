@@ -17,9 +17,11 @@ namespace cohort::start {
 struct group_and_session {
     int group = 0;  // 0: unknown
     int session = 0;
+    bool has_ended = false;  // all its threads have, and it waits to be reaped
 };
 
-/// Reads the text of /proc/PID/stat: "PID (NAME) STATE PARENT GROUP SESSION ...".
+/// Reads the text of /proc/PID/stat: "PID (NAME) STATE PARENT GROUP SESSION ...". The state is that
+/// of the first thread. The last one frees memory, files and locks.
 inline group_and_session parse_stat(const char* text, long length) {
     const char* const end = text + length;
     const char* at = end;
@@ -27,17 +29,26 @@ inline group_and_session parse_stat(const char* text, long length) {
         --at;
     if (at == text || end - at < 2)
         return {};
-    int numbers[3] = {};  // parent, group, session
-    at += 2;              // a space and the state
-    for (int& number : numbers) {
+    const bool first_has_ended = at[1] == 'Z' || at[1] == 'X';
+    at += 2;
+    constexpr int count_of_threads = 16;     // the field's place after the state
+    int numbers[count_of_threads + 1] = {};  // parent, group, session, ...
+    int read = 0;
+    for (; read <= count_of_threads; ++read) {
         while (at < end && *at == ' ')
             ++at;
+        if (at < end && *at == '-')  // as of a process without a terminal
+            ++at;
         if (at >= end || *at < '0' || *at > '9')
-            return {};
+            break;
         for (; at < end && *at >= '0' && *at <= '9'; ++at)
-            number = number * 10 + (*at - '0');
+            numbers[read] = static_cast<int>(static_cast<unsigned>(numbers[read]) * 10U +
+                                             static_cast<unsigned>(*at - '0'));
     }
-    return {numbers[1], numbers[2]};
+    if (read < 3)
+        return {};
+    return {numbers[1], numbers[2],
+            first_has_ended && read > count_of_threads && numbers[count_of_threads] <= 1};
 }
 
 /// @param pid  as text
