@@ -107,8 +107,16 @@ void start_group(const group_ref& group, receiver to) {
     start(group, std::move(to), groups::start_completes::when_started);
 }
 
+void prepare_run(const group_ref& group) {
+    for (int index = 0; index < group_size(*group); ++index)
+        if (group->streams().feeds(index))
+            throw std::invalid_argument(
+                "cohort: run gives nobody the group that could fill feed(): use bytes()");
+    group->streams().forget_lines();
+}
+
 void run_group(const group_ref& group, receiver to) {
-    group->streams().forget_lines();  // the user gets no group to read them from
+    prepare_run(group);
     start(group, std::move(to), groups::start_completes::at_end);
 }
 

@@ -11,6 +11,8 @@
 
 #include <fmt/format.h>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -37,8 +39,7 @@ base::tier_choice ring_choice(const base::tiers& tiers) {
 
 /// With either tier a worker's process group ends with the worker. With a cgroup, all other
 /// processes that the workers started end with the group.
-capability tree_of(const base::tiers& tiers) {
-    const auto cgroup = start::probe_cgroups().found;
+capability tree_of(const base::tiers& tiers, const base::tier_choice& cgroup) {
     auto tree = choose(
         "tree", tiers.pidfd_group, {"pidfd group signal", "a worker's process group ends with it"},
         {"kill(-pgid)",
@@ -52,6 +53,14 @@ capability tree_of(const base::tiers& tiers) {
                           : cgroup.reason + "; " + tree.reason;
     }
     return tree;
+}
+
+capability limits_of(const start::cgroup_probe& cgroups) {
+    const auto found = start::probe_limits(cgroups);
+    if (found.controllers.empty())
+        return {"limits", "none", found.reason, "a start with a limit by cgroup fails"};
+    return {"limits", fmt::format("cgroup: {}", fmt::join(found.controllers, ", ")), found.reason,
+            "workers and groups get no more of these than they may have"};
 }
 
 /// The guardian has two tiers. Both end the same, but only a pidfd can never mean another group.
@@ -86,7 +95,9 @@ host_capabilities probe() {
     host.stolen_status =
         choose("stolen status", tiers.pidfd_info, {"PIDFD_GET_INFO", "read back from the kernel"},
                {"lost", "a status that another waiter took is reported as lost"});
-    host.tree = tree_of(tiers);
+    const auto cgroups = start::probe_cgroups();
+    host.tree = tree_of(tiers, cgroups.found);
+    host.limits = limits_of(cgroups);
     host.parent_death = parent_death_of(tiers);
     const auto no_names = base::why_no_names().why;
     host.sharing = choose("sharing", {no_names.empty(), no_names},
@@ -104,7 +115,8 @@ host_capabilities probe() {
 }  // namespace
 
 std::vector<capability> host_capabilities::all() const {
-    return {reactor, start, descriptors, stolen_status, tree, parent_death, sharing, device_memory};
+    return {reactor, start,        descriptors, stolen_status, tree,
+            limits,  parent_death, sharing,     device_memory};
 }
 
 host_capabilities capabilities() {

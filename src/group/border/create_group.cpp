@@ -2,6 +2,7 @@
 // The making of groups: checks the caller, and reads what the workers inherit from it.
 #include "group/border/create_group.hpp"
 
+#include "base/sys/confinement.hpp"
 #include "group/border/impossible.hpp"
 #include "group/state/local_group.hpp"
 #include "output/routes/names.hpp"
@@ -108,8 +109,8 @@ void forget_sinks(spawn_plan& plan) {
 group_ref create_group_of(spawn_plan plan, output::routes_of machine) {
     auto& services = services_for(plan);
     const auto names = names_of(plan, machine);
-    return make_group(services, std::move(plan), names,
-                      protocol::capture_caller(services.runtime().pid()), machine);
+    const auto from = caller_of(services);
+    return make_group(services, std::move(plan), names, from, machine);
 }
 
 }  // namespace
@@ -141,6 +142,14 @@ groups::services& services_for(spawn_plan& plan) {
     if (plan.settings.name.empty())
         plan.settings.name = default_name(plan);
     return services;
+}
+
+protocol::caller_ref caller_of(groups::services& services) {
+    const auto& starter = services.runtime().starter();
+    const bool shares_files = base::shares_files_with(starter.number);
+    auto from = protocol::capture_caller(services.runtime().pid());
+    refuse_confined(starter, shares_files);
+    return from;
 }
 
 group_ref make_group(groups::services& services, spawn_plan plan, const output::route_names& names,

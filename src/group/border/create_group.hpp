@@ -17,6 +17,11 @@ namespace cohort::detail::inline v0_1 {
 /// @throws what create_group() throws
 groups::services& services_for(spawn_plan& plan);
 
+/// Reads what workers inherit from the calling thread.
+/// @throws spawn_error  the thread is more confined than any worker can be, or no descriptor is
+///                      left
+protocol::caller_ref caller_of(groups::services& services);
+
 /// Makes the streams of a group, and starts the output thread if they need it.
 /// @throws std::invalid_argument  see output::make_routes
 /// @throws spawn_error            the output thread can't be started

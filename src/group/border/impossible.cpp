@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/border/impossible.hpp"
 
+#include "base/sys/confinement.hpp"
 #include "base/sys/descriptors.hpp"
 #include "group/lifecycle/schedule.hpp"
 #include "share/sync/barrier.hpp"
@@ -9,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <stdexcept>
@@ -27,6 +30,55 @@ constexpr int few_workers = 10'000;
 
 [[noreturn]] void refuse(int error, const std::string& text) {
     throw spawn_error({error, std::system_category()}, text, -1, "limit");
+}
+
+[[noreturn]] void refuse_confinement(const char* what) {
+    throw spawn_error({EPERM, std::system_category()},
+                      fmt::format("confine before the first start of a group, or all threads at "
+                                  "once: the calling thread has {} that the threads of the library "
+                                  "do not have, so its workers would be less confined than it is",
+                                  what),
+                      -1, "confinement");
+}
+
+/// A namespace that can't be read is not compared.
+void refuse_other(const char* name, unsigned long starters) {
+    const auto own = starters == 0 ? 0 : base::namespace_of(base::own_proc, name);
+    if (own != starters && own != 0)
+        refuse_confinement("a namespace");
+}
+
+/// @throws spawn_error  /proc can't be read, because no descriptor is left
+template <class Count>
+int filters(Count count) {
+    errno = 0;
+    const int found = count();
+    if (found == base::some_filters && (errno == EMFILE || errno == ENFILE))
+        refuse(errno, "reading a thread's status in /proc");
+    return found;
+}
+
+void refuse_filters(const base::known_thread& starter) {
+    const int own = filters([] { return base::own_filters(); });
+    if (own == 0)
+        return;
+    // Kept: a filter is never taken off.
+    static constinit std::atomic<int> known{0};
+    if (own > 0 && own <= known)
+        return;
+    const int others = filters([&] { return starter.filters(); });
+    if (others > known)
+        known = others;
+    const bool can_compare = own > 0 && others >= 0;
+    if (can_compare ? others < own : !starter.had_filter)
+        refuse_confinement("a filter of system calls (seccomp)");
+}
+
+void refuse_files(const base::known_thread& starter) {
+    for (const auto* name : {"mnt", "uts", "ipc", "cgroup", "pid_for_children", "user"})
+        refuse_other(name, starter.proc.empty() ? 0 : base::namespace_of(starter.proc, name));
+    if (!base::has_root_of(starter.proc))
+        refuse_confinement("a root directory");
 }
 
 }  // namespace
@@ -52,6 +104,15 @@ void refuse_impossible(const spawn_plan& plan) {
                                     "is broken for ever when one of them ends");
     throw std::invalid_argument(fmt::format(
         "cohort: {} workers of which {} run at once can't share a barrier", s.nprocs, at_once));
+}
+
+void refuse_confined(const base::known_thread& starter, bool shares_files) {
+    refuse_filters(starter);
+    refuse_other("net", starter.net);
+    // The other links in /proc cost microseconds each, so they are read only where a thread has
+    // left the directory of the others: who makes a mount namespace does.
+    if (!shares_files)
+        refuse_files(starter);
 }
 
 void refuse_at_exit(const loop::runtime& runtime) {

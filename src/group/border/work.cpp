@@ -50,6 +50,7 @@ void add_program(spawn_plan& plan, const program& added) { plan.programs.push_ba
 spawn_plan plan_of_execution(program what,
                              std::optional<std::chrono::steady_clock::duration> time_limit) {
     spawn_plan plan;
+    plan.has_ranks = false;  // a helper command of rank 3 is not rank 0 of anything
     plan.settings.policy = on_failure::keep_going;
     plan.settings.time_limit = time_limit;
     if (time_limit)
@@ -90,10 +91,17 @@ void place_workers(spawn_plan& plan) {
 
 start_method method_for_functions(const group_settings& settings) {
     // Only a program that is executed can be another one, or run on another host.
-    return settings.method == start_method::spawn && !settings.where.limits.executable &&
-                   !settings.machines
-               ? base::current_tiers().functions.value_or(start_method::spawn)
-               : settings.method;
+    const bool is_open = settings.method == start_method::spawn &&
+                         !settings.where.limits.executable && !settings.machines;
+    if (is_open)
+        base::note_reached(base::reached::functions);
+    const auto method = is_open ? base::current_tiers().functions.value_or(start_method::spawn)
+                                : settings.method;
+    if (method == start_method::fork)
+        base::note_reached(base::reached::fork);
+    if (method == start_method::forkserver)
+        base::note_reached(base::reached::forkserver);
+    return method;
 }
 
 void require_fork(const group_settings& settings) {

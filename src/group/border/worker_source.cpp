@@ -88,7 +88,7 @@ void spell_out_logs(placement& where, const std::string& directory) {
 worker_source::worker_source(spawn_plan plan, const worker_source* like)
     : plan_(std::move(plan)), services_(services_for(plan_)),
       names_(like ? like->names_ : output::names_for(plan_.settings.name)),
-      caller_(like ? like->caller_ : protocol::capture_caller(services_.runtime().pid())) {
+      caller_(like ? like->caller_ : caller_of(services_)) {
     plan_.placements.resize(static_cast<std::size_t>(size()));
     for (auto& own : plan_.placements)
         own = plan_.settings.where.overridden_by(own);

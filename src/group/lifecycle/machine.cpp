@@ -205,7 +205,7 @@ std::vector<action> machine::on(event e, time_point now) {
     std::vector<action> todo;
     if (state_ == state::ended)
         return todo;
-    todo.reserve(action_count);  // nothing else here can throw, and nothing has changed yet
+    todo.reserve(action_count);
 
     table row{*this, now, todo};
     if (!row.count(e))

@@ -20,7 +20,7 @@ enum class state { starting, running, noticing, stopping, killing, ended };
 enum class event {
     worker_started,
     start_finished,  // all workers are started, or hold_start was obeyed: no more will be
-    start_failed,    // a worker could not be started, and no more will be
+    start_failed,    // a worker could not be started, and no more will be: SIGKILL at once
     worker_ended_well,
     worker_failed,       // a worker ended with a failure, victims included
     worker_restarts,     // a worker ended, and waits for another start
@@ -65,6 +65,7 @@ struct step_spans {
 /// - Exactly one start_finished or start_failed ends the start; no worker_started follows it. The
 ///   group does not end before that, so that no worker is started into a group that is gone.
 /// - A worker_started after the end of the start is one that has waited.
+/// - No worker_restarts where may_start() says no: that worker has ended for good.
 /// - After hold_start, a start in flight ends as worker_started and then start_finished, or as
 ///   start_failed. After send_kill that start is killed too. After give_up it must be abandoned
 ///   with start_failed at once (ETIMEDOUT), because no deadline is left and the group waits for
@@ -85,7 +86,6 @@ public:
     /// @param now  a step lasts from the `now` of the call that entered it. A signal that goes out
     ///             late therefore does not shorten the time that workers have to obey.
     /// @return the actions, in the order in which they must be done.
-    /// @throws std::bad_alloc  nothing has changed then.
     std::vector<action> on(event e, time_point now);
 
     /// From now on no step lasts longer than `longest` says, also the current one.
@@ -105,7 +105,7 @@ public:
     /// Whether a stop was asked for before the end, even if the group was already stopping for
     /// another reason.
     bool stop_was_asked() const noexcept { return stop_asked_; }
-    /// Whether the time limit was reached before anything else had begun to stop the group.
+    /// Whether the time limit was reached before the workers were told to stop for another reason.
     bool time_is_up() const noexcept { return time_is_up_; }
     /// Whether the group is stopped because of its time limit. If a failure came before, the group
     /// was about to be stopped because of that.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
-
 #include <cohort/detail/plan.hpp>
 
 #include <chrono>
+#include <deque>
+#include <map>
 #include <optional>
 
 namespace cohort::groups {
@@ -41,7 +41,7 @@ public:
 private:
     struct history {
         int count = 0;                             // of restarts, if all count
-        base::patient_deque<time_point> restarts;  // those of the span, if only these count
+        std::deque<time_point> restarts;           // those of the span, if only these count
         duration pause{0};                         // the last one, without chance
     };
 
@@ -49,7 +49,7 @@ private:
     duration pause_after(history& of, const end& last) const;
 
     std::optional<detail::restart_settings> how_;
-    base::patient_map<int, history> histories_;  // by index
+    std::map<int, history> histories_;  // by index
 };
 
 }  // namespace cohort::groups

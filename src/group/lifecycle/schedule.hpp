@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
-
 #include <algorithm>
 #include <optional>
+#include <set>
 
 namespace cohort::groups {
 
@@ -67,7 +66,7 @@ public:
 private:
     const int workers_;
     int next_;                      // that has never started
-    base::patient_set<int> again_;  // these wait for a place
+    std::set<int> again_;           // these wait for a place
     int resting_ = 0;
     int free_ = 0;
     bool is_held_up_ = false;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/lifecycle/verdict.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <system_error>
@@ -106,14 +109,23 @@ time_point event_time(const worker_facts& facts) {
     if (!facts.function)
         return facts.exit_seen;
     const auto& f = *facts.function;
-    const auto& failed = f.raised ? f.raised : f.crashed ? f.crashed : f.fell_silent;
+    auto failed = f.raised ? f.raised : f.crashed ? f.crashed : f.fell_silent;
+    if (!failed && facts.status.exited())
+        failed = f.exit_called;  // the kernel closes its files before it tells of its end
     return failed ? std::min(std::max(*failed, facts.started), facts.exit_seen) : facts.exit_seen;
+}
+
+/// Before any signal of the group could end it.
+bool was_exiting(const worker_facts& facts) {
+    return facts.exiting_at_look == true && !facts.unkillable;
 }
 
 void mark_victim(verdict& v, const worker_facts& facts) {
     const auto is_after = [&](const std::optional<time_point>& sent) {
         return sent && v.event_time > *sent;
     };
+    if (was_exiting(facts))
+        return;
     if (v.cause == cause::unkillable) {
         const bool had_signal = facts.stop_sent || facts.kill_sent;
         v.victim = (had_signal && was_only_given_up(facts)) || is_after(facts.stop_sent) ||
@@ -148,12 +160,47 @@ void mark_cut_short(verdict& v, const cut_short& cut) {
 
 /// Notes who may have sent a SIGKILL that is not ours: the out-of-memory killer, or somebody else.
 void explain_kill(verdict& v, const worker_facts& facts) {
-    if (v.cause != cause::signaled || facts.status.signal() != SIGKILL || facts.sigkill_is_ours)
+    if (v.cause != cause::signaled || facts.status.signal() != SIGKILL ||
+        (facts.sigkill_is_ours && !was_exiting(facts)))
         return;
     if (!facts.oom_kill.empty())
         v.cause = cause::oom_killed;
     v.note += v.note.empty() ? "" : "; ";
     v.note += facts.oom_kill.empty() ? not_ours : facts.oom_kill;
+}
+
+/// Signals that a worker may get, or send to itself, because another one has ended.
+bool may_come_of_another(int signal) {
+    return signal == SIGPIPE || signal == SIGHUP || signal == SIGTERM || signal == SIGINT;
+}
+
+verdict::origin origin_of(const verdict& v, const worker_facts& facts) {
+    using enum verdict::origin;
+    if (v.cause == cause::raised || v.cause == cause::exited)
+        return perhaps_another;
+    if (v.cause != cause::signaled && v.cause != cause::oom_killed)
+        return unknown;
+    if (may_come_of_another(facts.status.signal()))
+        return perhaps_another;
+    const bool is_before = !facts.exiting_at_look || *facts.exiting_at_look;
+    return is_before && (!facts.sigkill_is_ours || was_exiting(facts)) ? not_another : unknown;
+}
+
+int first_in_time(std::span<const verdict> verdicts, bool with_those_of_another) {
+    int first = -1;
+    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+        const verdict& v = verdicts[i];
+        if (v.success || v.victim ||
+            (v.from == verdict::origin::perhaps_another && !with_those_of_another))
+            continue;
+        if (first < 0 || v.event_time < verdicts[static_cast<std::size_t>(first)].event_time)
+            first = static_cast<int>(i);
+    }
+    return first;
+}
+
+bool is_own_death(const verdict& v) {
+    return !v.success && !v.victim && v.from == verdict::origin::not_another;
 }
 
 }  // namespace
@@ -172,19 +219,24 @@ verdict judge(const worker_facts& facts, const std::set<int>& success_codes) {
     else if (!v.success)
         mark_victim(v, facts);
     explain_kill(v, facts);
+    v.from = origin_of(v, facts);
     return v;
 }
 
 int first_failure(std::span<const verdict> verdicts) {
-    int first = -1;
-    for (std::size_t i = 0; i < verdicts.size(); ++i) {
-        const verdict& v = verdicts[i];
-        if (v.success || v.victim)
-            continue;
-        if (first < 0 || v.event_time < verdicts[static_cast<std::size_t>(first)].event_time)
-            first = static_cast<int>(i);
-    }
-    return first;
+    return first_in_time(verdicts, std::ranges::none_of(verdicts, is_own_death));
+}
+
+std::string why_first(std::span<const verdict> verdicts, int first) {
+    const int earliest = first_in_time(verdicts, true);
+    if (first < 0 || earliest < 0 || earliest == first)
+        return "";
+    const auto& late = verdicts[static_cast<std::size_t>(first)];
+    const auto& early = verdicts[static_cast<std::size_t>(earliest)];
+    const std::chrono::duration<double, std::milli> after = late.event_time - early.event_time;
+    return fmt::format("its death was seen {:.1f} ms after worker {} had failed, which has "
+                       "probably noticed it",
+                       after.count(), earliest);
 }
 
 }  // namespace cohort::groups

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
+#include <deque>
+#include <map>
+#include <set>
 
 namespace cohort::groups {
 
@@ -54,9 +56,9 @@ public:
     int take_first();
 
 private:
-    base::patient_map<int, unsigned> missing_;  // parts, by end
-    base::patient_set<int> not_last_;           // ends that another attempt follows
-    base::patient_deque<int> order_;            // in which they came
+    std::map<int, unsigned> missing_;           // parts, by end
+    std::set<int> not_last_;                    // ends that another attempt follows
+    std::deque<int> order_;                     // in which they came
     int untaken_;                               // last outcomes, also of workers that live
     enum class report_state { none, due, begun } report_;
 };

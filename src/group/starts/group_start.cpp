@@ -2,8 +2,10 @@
 #include "group/starts/group_start.hpp"
 
 #include "base/files/named_file.hpp"
+#include "base/sys/descriptors.hpp"
 #include "base/sys/pidfd.hpp"
 #include "group/starts/start_exception.hpp"
+#include "start/exec/exec.hpp"
 
 #include <cohort/detail/duration.hpp>
 
@@ -40,8 +42,8 @@ group_start::group_start(loop::runtime& runtime, std::unique_ptr<start_plan> pla
 bool group_start::step() noexcept {
     // Patiently, because a report that does not come would leave the group without an end, and its
     // child unreaped.
-    const auto shared = base::make_shared_patiently<start_report>();
-    base::patiently([&] { shared->unwanted.reserve(most_failed_tries); });
+    const auto shared = std::make_shared<start_report>();
+    shared->unwanted.reserve(most_failed_tries);
     start_report& report = *shared;
     try {
         if (!way_)
@@ -49,13 +51,11 @@ bool group_start::step() noexcept {
         if (!report.failure && !held_)
             start_next(report);
     } catch (...) {
-        base::patiently([&] {
-            report.failure = failure_of_exception(report.index >= 0 ? report.index : next_);
-        });
+        report.failure = failure_of_exception(report.index >= 0 ? report.index : next_);
         if (report.pidfd)
             (void)base::send_signal(report.pidfd.get(), SIGKILL);  // the listener reaps it
     }
-    in_flight_ = false;
+    in_flight_ = 0;
     report.cgroup = plan_->cgroup();
     report.works = plan_->works();
     const auto p = progress_after(report);
@@ -94,11 +94,15 @@ void group_start::start_next(start_report& report) {
         return;
     report.index = *index;
     slots_.child = -1;
-    in_flight_ = true;
+    slots_.reports = plan_->reports().is_open() ? plan_->reports().reader() : -1;
+    in_flight_ = ++begun_;
     way_->start(*index, slots_, report);
     if (report.failure)
         return;
-    report.calls_function = plan_->worker(*index).calls_function();
+    const auto worker = plan_->worker(*index);
+    report.calls_function = worker.calls_function();
+    report.group = worker.where->limits.session ? process_group::own
+                                                : plan_->plan().settings.process_group;
     report.stacks = plan_->take_stacks(*index);
     report.results = plan_->take_results(*index);
     plan_->close_ends_of_started(*index);
@@ -125,7 +129,7 @@ void group_start::end(start_report& report) {
             slots_.server.give_up_at(detail::saturating_add(std::chrono::steady_clock::now(),
                                                             plan_->plan().settings.kill_timeout));
         auto left = way_->withdraw(slots_);
-        base::patiently([&] { report.unwanted.reserve(report.unwanted.size() + left.size()); });
+        report.unwanted.reserve(report.unwanted.size() + left.size());
         std::ranges::move(left, std::back_inserter(report.unwanted));
     }
     const auto streams = plan_->with().streams;
@@ -162,6 +166,11 @@ void group_start::start_later(int index, int attempt) {
     wake();
 }
 
+bool group_start::take_back(int index) {
+    const std::lock_guard lock(mutex_);
+    return std::erase_if(asked_, [&](const auto& asked) { return asked.index == index; }) > 0;
+}
+
 void group_start::close() {
     {
         const std::lock_guard lock(mutex_);
@@ -179,13 +188,18 @@ void group_start::wake() {
     runtime_.submit(shared_from_this());
 }
 
-void group_start::kill_in_flight() noexcept {
-    if (!in_flight_)
+void group_start::kill_in_flight(int reported) noexcept {
+    // The slot is cleared before a start gets its number, so it holds a child of this start or
+    // none. Its descriptor is open: only the engine's thread closes it, after the report.
+    const int pidfd = slots_.child;
+    const int reports = slots_.reports;
+    if (in_flight_ != reported + 1 || pidfd < 0)
         return;
-    // Read the slot after in_flight_, so that its descriptor is open: only the engine's thread
-    // closes it, after the report, and the report has not come yet.
-    if (const int pidfd = slots_.child; pidfd >= 0 && !base::send_signal(pidfd, SIGKILL))
-        killed_ = pidfd;
+    // A worker that has begun gets what stops the others. The starter may be slow to tell.
+    const bool has_begun =
+        reports >= 0 ? base::is_readable(reports) : start::has_executed(pidfd);
+    if (!has_begun && !base::send_signal(pidfd, SIGKILL))
+        has_killed_ = true;
 }
 
 void group_start::post(const std::shared_ptr<start_report>& report, progress p) {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "group/starts/start_plan.hpp"
 #include "group/starts/start_way.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "loop/threads/starters.hpp"
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 namespace cohort::groups {
 
@@ -38,15 +39,18 @@ public:
     /// Starts one more worker. Its report has the failure if that fails.
     /// @param attempt  how often it was started before
     void start_later(int index, int attempt);
+    /// @return false: this start has begun
+    bool take_back(int index);
     /// No more are asked for: `over` comes when those that were are reported.
     void close();
 
     // On the engine's thread only:
 
-    /// SIGKILL to a child whose start is not reported yet.
-    void kill_in_flight() noexcept;
-    /// Whether kill_in_flight() has killed the child of this pidfd, which must be open since.
-    bool has_killed(int pidfd) const noexcept { return pidfd >= 0 && pidfd == killed_; }
+    /// SIGKILL to the child of the start after `reported` others, if that is under way.
+    /// @param reported  the starts that were reported by now
+    void kill_in_flight(int reported) noexcept;
+    /// Whether kill_in_flight() has killed the child of the start that is reported just now.
+    bool take_killed() noexcept { return std::exchange(has_killed_, false); }
     /// SIGKILL to the fork server, if that is what the start waits for: the last resort.
     void kill_server() noexcept { slots_.server.give_up(); }
 
@@ -71,12 +75,13 @@ private:
         int index;
         int attempt;
     };
-    base::patient_deque<later_start> asked_;
+    std::deque<later_start> asked_;
     bool is_closed_;
     bool is_resting_ = false;  // no starter has this job, because nothing is asked for
-    int killed_ = -1;          // the pidfd of the last child that kill_in_flight() has killed
+    bool has_killed_ = false;
     std::atomic<bool> held_ = false;
-    std::atomic<bool> in_flight_ = false;
+    int begun_ = 0;                   // starts
+    std::atomic<int> in_flight_ = 0;  // the number of the start that is under way; 0: none
     start_slots slots_;
 };
 

@@ -20,7 +20,7 @@ protocol::guard_message guard_message_of(const detail::group_settings& s, protoc
     message.what = what;
     message.stop_signal = s.stop_signal;
     message.grace_ms = static_cast<std::int32_t>(grace.count());
-    message.by_number = !base::current_tiers().pidfd_group.best;
+    message.by_number = !base::is_best(&base::tiers::pidfd_group);
     return message;
 }
 

@@ -2,8 +2,6 @@
 #include "group/starts/start_way.hpp"
 
 #include "base/sys/memfd.hpp"
-#include "base/sys/patient_containers.hpp"
-#include "base/sys/patiently.hpp"
 #include "base/sys/pidfd.hpp"
 #include "group/starts/guard_message.hpp"
 #include "start/copies/copy.hpp"
@@ -13,8 +11,11 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 
@@ -57,7 +58,7 @@ private:
     base::unique_fd order_file_;               // holds the orders of all requests
     std::uint64_t order_file_length_ = 0;
     std::shared_ptr<start::forkserver_client> serving_;  // the server as of the last ensure()
-    base::patient_map<int, asked_worker> asked_;
+    std::map<int, asked_worker> asked_;
 };
 
 std::optional<start_failure> served::prepare() {
@@ -160,7 +161,7 @@ void served::finish(start_report& report, start::exec_result made,
     const bool has_begun = made.failed == start::stage::none;
     if (has_begun) {
         start::own_pidfd(made, made.pidfd.release(), slots.child);
-        plan_.reports().await(made, order.channel.ticket);
+        plan_.reports().await(made, order.channel.ticket, slots.child);
     }
     report.pid = made.pid;
     report.pidfd = std::move(made.pidfd);
@@ -172,7 +173,7 @@ void served::finish(start_report& report, start::exec_result made,
 
 std::vector<unwanted_child> served::withdraw(start_slots& slots) {
     std::vector<unwanted_child> unwanted;
-    base::patiently([&] { unwanted.reserve(asked_.size()); });
+    unwanted.reserve(asked_.size());
     for (const auto& [index, asked] : std::exchange(asked_, {})) {
         auto made = asked.of->take(asked.number, slots.server);
         if (!made || !made->pidfd)

@@ -11,6 +11,7 @@
 #include "group/starts/guard_message.hpp"
 #include "group/starts/worker_limits.hpp"
 #include "start/exec/itself.hpp"
+#include "start/exec/memory_guard.hpp"
 
 #include <fmt/format.h>
 
@@ -26,6 +27,19 @@
 #include <unistd.h>
 
 namespace cohort::groups {
+namespace {
+
+/// A worker takes orders from its own user, and can open its error file and pipes again by their
+/// paths only if they are its own.
+void give_files(const base::credentials& to, const protocol::worker_resources& of) {
+    const auto give = [&](int fd) { std::ignore = ::fchown(fd, to.user.effective, to.groups[1]); };
+    give(of.record);
+    for (const auto& stream : of.streams)
+        if (stream.is_own_pipe)
+            give(stream.fd);
+}
+
+}  // namespace
 
 start_failure start_plan::failure(int error, std::string text, int index, start::stage at) {
     return {{error, std::system_category()}, std::move(text), index, start::to_string(at)};
@@ -104,13 +118,13 @@ std::optional<start_failure> start_plan::check_limit() const {
     // for its result. For the group the arguments, both ends of the pipe for reports, the order
     // file, the cgroup of the worker being started and its end of that socket; the pipes and files
     // of its streams.
-    const bool has_cgroups = cgroup_ && cgroup_->is_divided();
     const bool carry = plan_.results_carry;
     wanted_descriptors wanted;
     wanted.workers = first_count();
     wanted.for_each = (asks_for_stacks() ? 4U : 2U) + carry;
     wanted.for_group = (plan_.function != nullptr) + (makes_copies() ? 2U : 0U) +
-                       (kind() == protocol::start_kind::served) + has_cgroups + carry + of_streams;
+                       (kind() == protocol::start_kind::served) + has_worker_cgroups() + carry +
+                       of_streams;
     return refuse_more_than_are_free(wanted);
 }
 
@@ -141,15 +155,23 @@ std::optional<start_failure> start_plan::make_group_cgroup() {
     return made.error ? std::optional(cgroup_failure({made.error, made.text}, -1)) : std::nullopt;
 }
 
-/// If memory is counted or a worker is limited each has a cgroup of its own, else all are in the
-/// group's.
+/// If memory is counted or a worker is limited or started again, each has a cgroup of its own, else
+/// all are in the group's.
+bool start_plan::has_worker_cgroups() const noexcept {
+    return cgroup_ && (cgroup_->is_divided() || plan_.settings.restarts);
+}
+
 std::optional<start_failure> start_plan::make_worker_cgroup(prepared_worker& into, int index) {
-    if (!cgroup_ || !cgroup_->is_divided())
+    if (!has_worker_cgroups())
         return std::nullopt;
     std::error_code error;
     into.cgroup = start::worker_cgroup::make(cgroup_, index, into.cgroup_directory, error);
-    if (error)
+    if (error) {
+        // cgroup.max.descendants and cgroup.max.depth may leave no room. The group's serves, too.
+        if (plan_.settings.cgroup_directory.empty() && !cgroup_->is_divided())
+            return std::nullopt;
         return cgroup_failure({error, {}}, index);
+    }
     const auto failed =
         start::set_limits(into.cgroup_directory.get(), cgroup_->path() + "/" + into.cgroup->name(),
                           limits_by_cgroup(worker(index).where->limits));
@@ -234,7 +256,11 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
     with.reports = reports_.writer();
     with.ticket = ++last_ticket_;
     with.guard = guards_.of_worker;
+    builder_.set_descriptor_limit(base::descriptor_limit());
+    protocol::maker_state maker{&protocol::state_of_starter(*caller_)};
     with.streams = with_.streams->sources_of(index);
+    if (caller_->rights == protocol::caller::rights_of::thread)
+        give_files(caller_->thread.user, with);
     if (!results_.empty()) {
         if (auto failed = make_results(index))
             return failed;
@@ -262,6 +288,7 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
         with.own_streams = {open_or_none(STDIN_FILENO), open_or_none(STDOUT_FILENO),
                             open_or_none(STDERR_FILENO)};
         with.process_group = ::getpgrp();
+        maker.is_dumpable = start::memory_guard::memory_is_dumpable();
     }
     if (auto failed = refuse_user(worker.where->limits, index))
         return failed;
@@ -274,7 +301,7 @@ std::optional<start_failure> start_plan::prepare_worker(int index, prepared_work
         with.cgroup = into.cgroup_directory.get();
     else if (cgroup_)
         with.cgroup = cgroup_->directory();
-    into.order = builder_.build(index, with);
+    into.order = builder_.build(index, with, maker);
     return std::nullopt;
 }
 

@@ -126,6 +126,7 @@ private:
     std::optional<start_failure> make_results(int index);
     std::optional<start_failure> make_record(int index);
     std::optional<start_failure> make_descriptors(int index, output::base_directories& bases);
+    bool has_worker_cgroups() const noexcept;
     std::optional<start_failure> make_worker_cgroup(prepared_worker& into, int index);
     start_failure cgroup_failure(const start::limit_failure& why, int index) const;
     std::string cgroup_text() const;

@@ -35,13 +35,16 @@ struct start_report {
     pid_t pid = 0;
     base::unique_fd pidfd;
     bool calls_function = false;  // else it executes a command
+    process_group group = process_group::own;
     base::unique_fd record;
     base::unique_fd stacks;   // the read end of the pipe for the worker's stacks
     base::unique_fd results;  // where the descriptors arrive that the worker's result holds
     std::chrono::steady_clock::time_point started;
     std::optional<start_failure> failure;
-    std::shared_ptr<const work_texts> works;                 // of all workers; set in each report
-    std::shared_ptr<start::group_cgroup> cgroup;             // the group's; set in each report
+    bool is_killed = false;                       // by group_start::kill_in_flight()
+    bool is_late = false;                         // that was because of worker_time_limit
+    std::shared_ptr<const work_texts> works;      // of all workers; set in each report
+    std::shared_ptr<start::group_cgroup> cgroup;  // the group's; set in each report
     std::shared_ptr<const start::worker_cgroup> own_cgroup;  // the worker's; null: it has none
     cpu_places::lease cpus;                                  // its part of the CPUs; may be null
     std::vector<unwanted_child> unwanted;  // killed, or failed before a second try: to be reaped
@@ -49,7 +52,10 @@ struct start_report {
 
 /// What a start waits for now, so that another thread can end the wait.
 struct start_slots {
-    std::atomic<int> child = -1;  // the pidfd of a child that is being started, see start_by_exec()
+    // The pidfd of a child that is being started, see start_by_exec(); -1: it has begun.
+    std::atomic<int> child = -1;
+    // Of copies: the end of the pipe by which they tell that they begin.
+    std::atomic<int> reports = -1;
     start::forkserver_wait server;
 };
 

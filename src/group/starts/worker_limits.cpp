@@ -2,7 +2,6 @@
 #include "group/starts/worker_limits.hpp"
 
 #include "base/sys/credentials.hpp"
-#include "protocol/order/child_step.hpp"
 #include "start/exec/itself.hpp"
 
 #include <cerrno>
@@ -38,7 +37,7 @@ std::optional<start_failure> refuse_user(const detail::worker_limits& limits, in
                          user->told +
                              ": without CAP_KILL the group could not stop a worker of that user",
                          index,
-                         to_string(protocol::setting::user)};
+                         "user"};
 }
 
 std::optional<start_failure> refuse_executable(const protocol::worker_plan& worker, int index) {

@@ -62,7 +62,7 @@ void lifecycle_driver::happen(event e) {
     const auto keep = group_.lock();
     while (!events_.empty()) {
         const auto now = clock::now();
-        for (auto a : base::patiently([&] { return machine_.on(events_.front(), now); }))
+        for (auto a : machine_.on(events_.front(), now))
             perform_(a);
         events_.pop_front();
     }

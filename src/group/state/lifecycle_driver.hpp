@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "group/lifecycle/machine.hpp"
 #include "loop/runtime/runtime.hpp"
 
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -43,7 +43,7 @@ private:
     machine machine_;
     std::weak_ptr<const void> group_;
     base::callback<void(action)> perform_;
-    base::patient_deque<event> events_;
+    std::deque<event> events_;
     std::optional<loop::timer_id> deadline_;
 };
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "group/starts/cpu_places.hpp"
 #include "group/supervisor/result_descriptors.hpp"
 #include "group/supervisor/usage_looks.hpp"
 #include "group/supervisor/worker_process.hpp"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <vector>
 
 namespace cohort::groups {
 
@@ -30,6 +31,9 @@ public:
     worker& at(int index) { return workers_.at(index); }
     worker take(int index);
 
+    /// Looks which of them are exiting, the first time that it is called.
+    void look_which_end() noexcept;
+
     void signal(int signo);
     void signal(int index, int signo);  // does nothing if the worker has ended
     void send_stop_signal(int signo);
@@ -40,12 +44,13 @@ public:
     void note_cut_short(const cut_short& why);
 
     /// For a look at what they use, see worker_process::to_be_looked_at().
-    base::patient_vector<looked_at> to_be_looked_at(std::error_code& error) const;
+    std::vector<looked_at> to_be_looked_at(std::error_code& error) const;
     /// Those that have not ended. The lifecycle counts them no more.
-    base::patient_vector<int> uncount();
+    std::vector<int> uncount();
 
 private:
-    base::patient_map<int, worker> workers_;  // by index
+    std::map<int, worker> workers_;  // by index
+    bool has_looked_ = false;
 };
 
 }  // namespace cohort::groups

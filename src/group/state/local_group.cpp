@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/state/local_group.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "group/supervisor/cgroup_end.hpp"
 #include "group/supervisor/unstarted_end.hpp"
 #include "group/supervisor/usage_looks.hpp"
@@ -86,8 +85,8 @@ void local_group::worker_started(groups::start_report report) {
     snapshot_.note_start(index, report.pid);
     if (start_.starts_later())
         tell_started(index, report.pid);
-    auto process = base::make_shared_patiently<groups::worker_process>(
-        runtime_, report, streams_, start_.work_of(index), settings_);
+    auto process = std::make_shared<groups::worker_process>(runtime_, report, streams_,
+                                                            start_.work_of(index), settings_);
     auto& worker = workers_.add(index, process);
     worker.end = outcomes_.new_end();
     worker.cpus = std::move(report.cpus);
@@ -114,10 +113,10 @@ void local_group::worker_started(groups::start_report report) {
 }
 
 /// A worker that was to start later. Its outcome has no pid.
-void local_group::worker_not_started(int index, const start_failure* failure) {
-    auto [outcome, verdict] =
-        groups::end_of_unstarted({index, failure, start_.work_of(index),
-                                  lifecycle_.life().timed_out(), runtime_.loop().now()});
+void local_group::worker_not_started(int index, const start_failure* failure, bool is_late) {
+    const bool is_timed_out = failure ? is_late : lifecycle_.life().timed_out();
+    auto [outcome, verdict] = groups::end_of_unstarted(
+        {index, failure, start_.work_of(index), is_timed_out, runtime_.loop().now()});
     outcome.attempt = waiting_.attempt(index);
     const bool restarts = failure && waiting_.ended(outcome, verdict) != next_step::nothing;
     const int end = outcomes_.new_end();
@@ -135,6 +134,9 @@ void local_group::worker_not_started(int index, const start_failure* failure) {
     streams_->worker_not_started(index, restarts ? left_nothing(index) : nullptr);
     waiting_.go_on();
 }
+
+/// No worker can be started any more.
+void local_group::start_hangs() { lifecycle_.happen(event::stop_asked); }
 
 void local_group::has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) {
     ending_.has_cgroup();
@@ -160,11 +162,13 @@ void local_group::perform(action a) {
         if (!start_.starts_later())
             outcomes_.forget_logs();
         start_.hold();
-        return waiting_.drop(shared_from_this(), [this](int index) { drop(index); });
+        return waiting_.drop([this](int index) { drop(index); });
     case action::send_stop_signal:
+        workers_.look_which_end();
         note_time_is_up();
         return workers_.send_stop_signal(settings_->stop_signal);
     case action::send_kill:
+        workers_.look_which_end();
         note_time_is_up();
         return workers_.send_kill();
     case action::give_up:
@@ -249,6 +253,8 @@ void local_group::worker_ended(groups::worker_end end) {
                                                  : event::worker_failed;
     const bool is_last = next == next_step::nothing || next == next_step::perhaps;
     const bool is_own = what == event::worker_failed && !end.verdict.victim;
+    if (is_own)
+        workers_.look_which_end();
     outcomes_.set(ended.end, std::move(end.outcome), std::move(end.verdict), !is_last);
     if (is_counted)
         lifecycle_.happen(what);
@@ -322,7 +328,7 @@ void local_group::publish_end() {
     if (outcomes_.published() < settings_->nprocs)
         barriers_.not_started(-1);
     barriers_.clear();
-    base::patiently([&] { end->keep_last_words(); });
+    end->keep_last_words();
     streams_->group_ended();
     if (!start_.is_abandoned())
         streams_->close_logs();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "group/lifecycle/ending.hpp"
 #include "group/services/services.hpp"
 #include "group/state/group_barriers.hpp"
@@ -21,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace cohort::detail::inline v0_1 {
 
@@ -67,7 +67,8 @@ private:
     using next_step = groups::waiting_workers::next_step;
 
     void worker_started(groups::start_report report) override;
-    void worker_not_started(int index, const start_failure* failure) override;
+    void worker_not_started(int index, const start_failure* failure, bool is_late = false) override;
+    void start_hangs() override;
     void has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) override;
     void start_is_over(const start_failure* failure) override;
     void given_up_start_has_ended() override {
@@ -79,7 +80,7 @@ private:
     void go_on_ending() override;
 
     void stop_workers_to_restart() override { workers_.stop_to_restart(); }
-    void well_ended_workers_restart(const base::patient_vector<int>& indices) override {
+    void well_ended_workers_restart(const std::vector<int>& indices) override {
         outcomes_.note_restarts(indices);
     }
     void well_ended_worker_stays() override { lifecycle_.happen(event::worker_dropped); }

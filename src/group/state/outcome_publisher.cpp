@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 namespace cohort::groups {
@@ -23,6 +24,15 @@ constexpr int taken = -1;
 outcomes::report report_of(const group_settings& settings,
                            const output::group_routes& routes) noexcept {
     return settings.logs && !routes.part ? outcomes::report::wanted : outcomes::report::not_wanted;
+}
+
+/// To a copy, because another thread may still read what was published.
+void add_note_to(std::shared_ptr<const ended_worker>& worker, const std::string& note) {
+    if (!worker)
+        return;
+    auto noted = loop::make_freed_aside<ended_worker>(*worker);
+    add_note(noted->note, note);
+    worker = std::move(noted);
 }
 
 /// Of a worker without an outcome: it has not failed.
@@ -59,8 +69,7 @@ void outcome_publisher::add(int end) {
 
 void outcome_publisher::set(int end, outcome left, verdict judged, bool restarts) {
     const bool is_named = !needs_symbols(left);
-    note_left(end, base::make_shared_patiently<const outcome>(std::move(left)), std::move(judged),
-              restarts);
+    note_left(end, std::make_shared<const outcome>(std::move(left)), std::move(judged), restarts);
     if (is_named)
         note_part(end, part::symbols);
     else
@@ -87,8 +96,8 @@ void outcome_publisher::note_left(int end, std::shared_ptr<const outcome> left, 
     note_part(end, part::record);
 }
 
-void outcome_publisher::note_restarts(const base::patient_vector<int>& indices) {
-    base::patient_set<int> unpublished;
+void outcome_publisher::note_restarts(const std::vector<int>& indices) {
+    std::set<int> unpublished;
     const auto published = published_.note_restarts(indices);
     for (const int index : indices) {
         set_verdict(index, not_started());
@@ -113,7 +122,7 @@ void outcome_publisher::set_output(int end, output::stream_end printed) {
     auto& worker = *of(end);
     worker.out = std::move(printed.out);
     worker.err = std::move(printed.err);
-    base::patiently([&] { add_note(worker.note, printed.note); });
+    add_note(worker.note, printed.note);
     note_part(end, part::output);
 }
 
@@ -122,7 +131,7 @@ void outcome_publisher::set_output(int end, output::stream_end printed) {
 void outcome_publisher::symbolize(int end) {
     const auto write = [this, keep = group_.lock(), end, left = of(end)->left](
                            loop::background_thread& where, protocol::names* names) {
-        auto found = base::make_shared_patiently<std::shared_ptr<const outcome>>(left);
+        auto found = std::make_shared<std::shared_ptr<const outcome>>(left);
         where.run([found, names] { *found = symbolized(*found, names); },
                   [this, keep, end, found] { set_symbols(end, std::move(*found)); });
     };
@@ -159,7 +168,7 @@ void outcome_publisher::note_part(int end, part p) {
 
 void outcome_publisher::write_log(int end) {
     logs_->write_error(of(end)->left, [this, keep = group_.lock(), end](const std::string& note) {
-        base::patiently([&] { add_note(of(end)->note, note); });
+        add_note(of(end)->note, note);
         note_part(end, part::log);
     });
 }
@@ -167,18 +176,15 @@ void outcome_publisher::write_log(int end) {
 void outcome_publisher::write_report() {
     const int last = outcomes_.first();
     published_.add_past_to(*of(last));
-    auto workers = base::patiently([&] {
-        auto all = published_.last();
-        all[static_cast<std::size_t>(of(last)->left->index)] = of(last);
-        return all;
-    });
+    auto workers = published_.last();
+    workers[static_cast<std::size_t>(of(last)->left->index)] = of(last);
     logs_->write_report(
         [end = end_of(std::move(workers))]() -> const report& { return end->report(); },
         [this, keep = group_.lock(), last](const std::string& note) {
             // The thread that writes the report may still read the old one.
             auto& worker = of(last);
             worker = loop::make_freed_aside<ended_worker>(*worker);
-            base::patiently([&] { add_note(worker->note, note); });
+            add_note(worker->note, note);
             outcomes_.note_report();
             go_on();
         });
@@ -218,24 +224,23 @@ void outcome_publisher::hand_out() {
     }
 }
 
-std::shared_ptr<group_end> outcome_publisher::end() const {
-    return end_of(base::patiently([&] { return published_.last(); }));
-}
+std::shared_ptr<group_end> outcome_publisher::end() const { return end_of(published_.last()); }
 
 std::shared_ptr<group_end> outcome_publisher::end_of(
     std::vector<std::shared_ptr<const ended_worker>> workers) const {
+    const int first = first_of_failures();
+    if (const auto why = why_first(verdicts_, first); !why.empty())
+        add_note_to(workers.at(static_cast<std::size_t>(first)), why);
     std::erase(workers, nullptr);
     auto end = loop::make_freed_aside<group_end>(std::move(workers));
     end->stopped = life_.stop_was_asked();
-    base::patiently([&] {
-        end->name = settings_->name;
-        end->hosts = hosts_;
-    });
+    end->name = settings_->name;
+    end->hosts = hosts_;
     end->time_limit = settings_->time_limit;
     if (life_.timed_out())
         end->reached_limit = settings_->time_limit;
     end->not_started = static_cast<int>(verdicts_.size() - end->workers().size());
-    end->first_failure = end->place_of(first_of_failures());
+    end->first_failure = end->place_of(first);
     return end;
 }
 
@@ -245,7 +250,7 @@ int outcome_publisher::first_of_failures() const {
     const int first = first_failure(verdicts_);
     if (first >= 0 || life_.stop_was_asked() || life_.timed_out())
         return first;
-    auto all = base::patiently([&] { return verdicts_; });
+    auto all = verdicts_;
     for (auto& each : all)
         each.victim = false;
     return first_failure(all);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "base/values/group_end.hpp"
 #include "group/lifecycle/machine.hpp"
 #include "group/lifecycle/verdict.hpp"
@@ -15,6 +14,7 @@
 
 #include <cohort/detail/border.hpp>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,7 +51,7 @@ public:
     /// Adds to the note of a worker's last outcome, which is published, for the report.
     void note_late(int index, const std::string& note) { published_.add_note(index, note); }
     /// Another attempt of these workers follows, although the last one was set without.
-    void note_restarts(const base::patient_vector<int>& indices);
+    void note_restarts(const std::vector<int>& indices);
     /// How many ends are not published.
     int waiting() const noexcept { return outcomes_.waiting(); }
     /// How many workers have their last outcome.
@@ -104,7 +104,7 @@ private:
         std::optional<loop::timer_id> limit;  // of symbolizing
     };
     int ends_ = 0;
-    base::patient_map<int, unpublished> unpublished_;  // by the numbers of their ends
+    std::map<int, unpublished> unpublished_;           // by the numbers of their ends
     std::vector<verdict> verdicts_;                    // by index
     published_ends published_;
     loop::waiters waiters_;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/state/published_ends.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "loop/runtime/freed_aside.hpp"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <utility>
 
 namespace cohort::groups {
@@ -26,12 +27,12 @@ bool holds_descriptors(const detail::ended_worker& end) {
 
 /// The same end without its result, which holds descriptors.
 published_ends::ended_worker without_result(const detail::ended_worker& end, const char* note) {
-    auto left = base::make_shared_patiently<outcome>(*end.left);
+    auto left = std::make_shared<outcome>(*end.left);
     outcome_access::result(*left).reset();
     outcome_access::descriptors(*left).reset();
     auto made = loop::make_freed_aside<detail::ended_worker>(end);
     made->left = std::move(left);
-    base::patiently([&] { detail::add_note(made->note, note); });
+    detail::add_note(made->note, note);
     return made;
 }
 
@@ -58,7 +59,7 @@ void published_ends::add_note(int index, const std::string& note) {
     if (!last || note.empty())
         return;
     const auto noted = loop::make_freed_aside<detail::ended_worker>(*last);
-    base::patiently([&] { detail::add_note(noted->note, note); });
+    detail::add_note(noted->note, note);
     std::ranges::replace(untold_, last, ended_worker(noted));
     last = noted;
 }
@@ -73,9 +74,9 @@ void published_ends::drop_results() {
         without_result(*oldest, "its result was dropped, because next() was not called in time");
 }
 
-base::patient_set<int> published_ends::note_restarts(const base::patient_vector<int>& indices) {
-    base::patient_set<int> here;
-    base::patient_map<ended_worker, ended_worker> changed;
+std::set<int> published_ends::note_restarts(const std::vector<int>& indices) {
+    std::set<int> here;
+    std::map<ended_worker, ended_worker> changed;
     for (const int index : indices) {
         auto last = std::exchange(last_[static_cast<std::size_t>(index)], nullptr);
         if (!last)
@@ -106,7 +107,7 @@ void published_ends::keep_past(int index, ended_worker attempt) {
 void published_ends::add_past_to(detail::ended_worker& last) const {
     const auto found = past_.find(last.left->index);
     if (found != past_.end() && !last.restarts && last.past.empty())
-        base::patiently([&] { last.past.assign(found->second.begin(), found->second.end()); });
+        last.past.assign(found->second.begin(), found->second.end());
 }
 
 }  // namespace cohort::groups

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "base/values/group_end.hpp"
 
 #include <cstddef>
+#include <deque>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,7 +24,7 @@ public:
     void add(ended_worker end);
     /// Another attempt follows the last end of these workers.
     /// @return those whose last end is here
-    base::patient_set<int> note_restarts(const base::patient_vector<int>& indices);
+    std::set<int> note_restarts(const std::vector<int>& indices);
     /// Gives the last end of a worker the attempts before it.
     void add_past_to(detail::ended_worker& last) const;
 
@@ -47,8 +49,8 @@ private:
 
     std::vector<ended_worker> last_;
     int complete_ = 0;
-    base::patient_map<int, base::patient_deque<ended_worker>> past_;  // by index
-    base::patient_deque<ended_worker> untold_;
+    std::map<int, std::deque<ended_worker>> past_;  // by index
+    std::deque<ended_worker> untold_;
 };
 
 }  // namespace cohort::groups

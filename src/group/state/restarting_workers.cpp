@@ -4,7 +4,9 @@
 #include <cohort/detail/duration.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 namespace cohort::groups {
 
@@ -26,8 +28,7 @@ int restarting_workers::attempt(int index) const {
     return found == attempts_.end() ? 0 : found->second;
 }
 
-restarting_workers::next_step restarting_workers::ended(const end& of,
-                                                        base::patient_vector<int>& joined) {
+restarting_workers::next_step restarting_workers::ended(const end& of) {
     if (is_round()) {
         await_another(of.index, of.ended, false);
         return next_step::attempt;
@@ -45,11 +46,18 @@ restarting_workers::next_step restarting_workers::ended(const end& of,
     if (!policy_.is_of_all())
         return next_step::attempt;
     round_ = *pause;
-    for (const auto& [index, is_clear] : std::exchange(well_, {})) {
-        await_another(index, of.ended, is_clear);
+    return next_step::round;
+}
+
+std::vector<int> restarting_workers::join_well(int most) {
+    std::vector<int> joined;
+    while (is_round() && !well_.empty() && std::ssize(joined) < most) {
+        const auto [index, is_clear] = *well_.begin();
+        well_.erase(well_.begin());
+        await_another(index, loop_.now(), is_clear);
         joined.push_back(index);
     }
-    return next_step::round;
+    return joined;
 }
 
 /// @return nothing: no attempt follows
@@ -83,9 +91,18 @@ void restarting_workers::pause_round() {
     pause_ = loop_.timer().at(until, [this, keep = group_.lock()] {
         pause_.reset();
         round_.reset();
-        for (const auto& [index, next] : std::exchange(coming_, {}))
-            start_(index);
+        start_some();
     });
+}
+
+/// A worker that has started may fail meanwhile. Then the others start after the next round.
+void restarting_workers::start_some() {
+    for (int count = 0; count < most_at_once; ++count) {
+        if (is_round() || has_stopped_ || coming_.empty())
+            return;
+        start(coming_.begin()->first);
+    }
+    loop_.post([this, keep = group_.lock()] { start_some(); });
 }
 
 bool restarting_workers::forget_one_well() noexcept {

@@ -2,14 +2,15 @@
 #pragma once
 
 #include "base/sys/callback.hpp"
-#include "base/sys/patient_containers.hpp"
 #include "group/lifecycle/restart_policy.hpp"
 #include "loop/engine/engine.hpp"
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
+#include <vector>
 
 namespace cohort::groups {
 
@@ -17,6 +18,9 @@ namespace cohort::groups {
 /// belongs to the engine's thread.
 class restarting_workers {
 public:
+    /// How many workers are dealt with in one turn of the loop, so that no deadline waits for more.
+    static constexpr int most_at_once = 500;
+
     using time_point = restart_policy::time_point;
     using duration = restart_policy::duration;
 
@@ -42,8 +46,7 @@ public:
         time_point started;
         time_point ended;
     };
-    /// @param joined  with next_step::round: gets those that had ended well and start again now
-    next_step ended(const end& of, base::patient_vector<int>& joined);
+    next_step ended(const end& of);
     /// Whether another attempt would have followed this end. Called when nobody starts any more.
     bool would_start_again(const end& of) { return pause_after(of).has_value(); }
 
@@ -56,8 +59,14 @@ public:
 
     /// From the failure to the end of the pause, so that nobody starts in it.
     bool is_round() const noexcept { return round_.has_value(); }
-    /// Whether nothing is left of those that start again, and the pause has not begun.
-    bool can_pause_round() const noexcept { return is_round() && unclear_ == 0 && !pause_; }
+    /// In a round: some of those that had ended well start again as well.
+    /// @return which, at most so many; none: all do by now
+    std::vector<int> join_well(int most);
+    /// Whether nothing is left of those that start again, all are known, and the pause has not
+    /// begun.
+    bool can_pause_round() const noexcept {
+        return is_round() && unclear_ == 0 && well_.empty() && !pause_;
+    }
     /// No worker lives or is being started any more: starts all again after the round's pause.
     void pause_round();
     /// How many have ended well, and start again only if there is a round.
@@ -81,15 +90,16 @@ private:
     void await_another(int index, time_point at, bool is_clear);
     void arm(int index);
     void start(int index);
+    void start_some();
 
     loop::engine& loop_;
     restart_policy policy_;
     std::weak_ptr<const void> group_;
     base::callback<void(int)> start_;
-    base::patient_map<int, int> attempts_;   // by index; none: the first
-    base::patient_map<int, coming> coming_;  // attempts, by index
+    std::map<int, int> attempts_;            // by index; none: the first
+    std::map<int, coming> coming_;           // attempts, by index
     int unclear_ = 0;                        // of coming_
-    base::patient_map<int, bool> well_;      // see well(): whether nothing is left of it, by index
+    std::map<int, bool> well_;               // see well(): whether nothing is left of it, by index
     std::optional<duration> round_;          // how long its pause is
     std::optional<loop::timer_id> pause_;    // of the round
     bool has_stopped_ = false;

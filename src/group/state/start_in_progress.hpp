@@ -9,6 +9,7 @@
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/plan.hpp>
 
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -26,7 +27,11 @@ public:
         virtual void worker_started(start_report report) = 0;
         /// A worker that was to start later has not.
         /// @param failure  null: its start was stopped, or not begun
-        virtual void worker_not_started(int index, const start_failure* failure) = 0;
+        /// @param is_late  the failure is that it has not started within its time limit
+        virtual void worker_not_started(int index, const start_failure* failure,
+                                        bool is_late = false) = 0;
+        /// A later start can't be ended, so no other will begin: the group is to be stopped.
+        virtual void start_hangs() = 0;
         /// The group has a cgroup from now on.
         virtual void has_cgroup(std::shared_ptr<start::group_cgroup> cgroup) = 0;
         /// Comes once. The workers that start with the group have started, or the start was
@@ -93,13 +98,20 @@ private:
     void reported(start_report report, group_start::progress p);
     void reported_late(start_report report, group_start::progress p);
     void end_later_starts();
-    bool was_killed(int pidfd) const;
+    void begin_limit();
+    void end_limit() noexcept;
+    void limit_is_reached();
+    void tell_late();
+    start_failure too_late(int index) const;
+    bool note_report(start_report& report);
     void finish(std::optional<start_failure> failure);
     void end_unwanted(unwanted_child child);
     void reap_failed(unwanted_child child,
                      std::shared_ptr<const start::worker_cgroup> cgroup = nullptr);
     void adopt(unwanted_child child, loop::task then = {});
-    void kill_held();
+    void begin_killing();
+    void kill_later();
+    void kill_hanging();
     void complete(detail::completion result);
     start_failure given_up() const;
 
@@ -118,10 +130,14 @@ private:
     std::optional<start_failure> failure_;
     course course_ = course::goes_on;
     int started_ = 0;
+    int reported_ = 0;  // starts, with those that have failed
     bool starts_later_ = false;
-    bool is_over_ = false;             // no worker is being started, or will be
-    base::patient_deque<int> asked_;   // for later starts, and not reported
-    detail::time_point give_up_at_{};  // if it is held and has not reported by then: abandon()
+    bool is_over_ = false;                 // no worker is being started, or will be
+    std::deque<int> asked_;                // for later starts, and not reported
+    std::optional<loop::timer_id> limit_;  // of the worker that is being started
+    std::optional<int> late_;              // this worker, after its limit
+    bool is_killing_ = false;              // what is being started, again and again
+    detail::time_point give_up_at_{};      // if it has not reported by then: abandon()
 };
 
 }  // namespace cohort::groups

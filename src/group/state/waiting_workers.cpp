@@ -5,13 +5,6 @@
 
 namespace cohort::groups {
 
-namespace {
-
-/// How many workers are dropped in one turn of the loop, so that no deadline waits for more.
-constexpr int most_dropped_at_once = 500;
-
-}  // namespace
-
 waiting_workers::waiting_workers(loop::engine& loop, const detail::group_settings& settings,
                                  start_in_progress& starts, const machine& life, snapshot& shown,
                                  listener& group)
@@ -21,6 +14,7 @@ waiting_workers::waiting_workers(loop::engine& loop, const detail::group_setting
 }
 
 void waiting_workers::begin(const std::weak_ptr<const void>& group) {
+    group_ = group;
     restarts_.begin(group, [this](int index) {
         order_.start_again(index);
         if (starts_.starts_later())
@@ -47,16 +41,27 @@ waiting_workers::next_step waiting_workers::ended(const outcome& of, verdict& ju
         judged.victim = judged.victim || restarts_.would_start_again(end);
         return next_step::nothing;
     }
-    base::patient_vector<int> joined;
-    const auto next = restarts_.ended(end, joined);
+    const auto next = restarts_.ended(end);
     if (next != next_step::nothing)
         order_.rest();
-    if (!joined.empty())
-        listener_.well_ended_workers_restart(joined);
-    if (next == next_step::round)
+    if (next == next_step::round) {
+        join_well();
         listener_.stop_workers_to_restart();
+    }
     show();
     return next;
+}
+
+/// Those that had ended well start again with the others.
+void waiting_workers::join_well() {
+    const auto joined = restarts_.join_well(restarting_workers::most_at_once);
+    if (joined.empty())
+        return;
+    listener_.well_ended_workers_restart(joined);
+    loop_.post([this, keep = group_.lock()] {
+        join_well();
+        go_on();
+    });
 }
 
 void waiting_workers::place_is_free() {
@@ -84,8 +89,7 @@ void waiting_workers::go_on() {
         if (!some_are_being_started && restarts_.can_pause_round())
             restarts_.pause_round();
     } else if (restarts_.well() > 0 && life_.waiting() == restarts_.well()) {
-        while (forget_one_well()) {
-        }
+        in_portions([this] { return life_.waiting() == restarts_.well() && forget_one_well(); });
     }
 }
 
@@ -98,12 +102,11 @@ bool waiting_workers::forget_one_well() {
     return true;
 }
 
-void waiting_workers::drop(const std::shared_ptr<const void>& group,
-                           const base::callback<void(int)>& dropped) {
+void waiting_workers::drop(base::callback<void(int)> dropped) {
     order_.close();
     restarts_.stop();
     shown_.set_waiting(0);
-    drop_some(group, dropped);
+    in_portions([this, dropped = std::move(dropped)] { return drop_one(dropped); });
 }
 
 /// @return false: none is left
@@ -119,14 +122,12 @@ bool waiting_workers::drop_one(const base::callback<void(int)>& dropped) {
     return next.has_value();
 }
 
-void waiting_workers::drop_some(std::shared_ptr<const void> group,
-                                base::callback<void(int)> dropped) {
-    for (int count = 0; count < most_dropped_at_once; ++count)
-        if (!drop_one(dropped))
+/// @param step  false: it was the last one
+void waiting_workers::in_portions(base::callback<bool()> step) {
+    for (int count = 0; count < restarting_workers::most_at_once; ++count)
+        if (!step())
             return;
-    loop_.post([this, group = std::move(group), dropped = std::move(dropped)] {
-        drop_some(group, dropped);
-    });
+    loop_.post([this, keep = group_.lock(), step = std::move(step)] { in_portions(step); });
 }
 
 }  // namespace cohort::groups

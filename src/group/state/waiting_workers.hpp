@@ -12,6 +12,7 @@
 #include <cohort/detail/plan.hpp>
 
 #include <memory>
+#include <vector>
 
 namespace cohort::groups {
 
@@ -25,7 +26,7 @@ public:
         /// Stops every live worker, because all start again.
         virtual void stop_workers_to_restart() = 0;
         /// Workers that had ended well start again.
-        virtual void well_ended_workers_restart(const base::patient_vector<int>& indices) = 0;
+        virtual void well_ended_workers_restart(const std::vector<int>& indices) = 0;
         /// A worker that had ended well, and could have started again, does not.
         virtual void well_ended_worker_stays() = 0;
 
@@ -58,17 +59,18 @@ public:
     void go_on();
 
     /// Starts nobody any more.
-    /// @param group    kept until all are dropped, which may take several turns of the loop
-    /// @param dropped  called for each that waits
-    void drop(const std::shared_ptr<const void>& group, const base::callback<void(int)>& dropped);
+    /// @param dropped  called for each that waits, in several turns of the loop if there are many
+    void drop(base::callback<void(int)> dropped);
 
 private:
-    void drop_some(std::shared_ptr<const void> group, base::callback<void(int)> dropped);
+    void in_portions(base::callback<bool()> step);
     bool drop_one(const base::callback<void(int)>& dropped);
+    void join_well();
     bool forget_one_well();
     void show();
 
     loop::engine& loop_;
+    std::weak_ptr<const void> group_;
     schedule order_;
     restarting_workers restarts_;
     start_in_progress& starts_;

@@ -24,7 +24,7 @@ constexpr auto longest_attempt = 1s;
 struct cgroup_end {
     loop::engine& loop;
     loop::background_thread& side;
-    std::shared_ptr<start::group_cgroup> ended;
+    base::callback<bool()> end;  // whether it is gone
     loop::time_point until;
     base::callback<void()> then;
     std::optional<loop::timer_id> limit;
@@ -40,10 +40,10 @@ struct cgroup_end {
 };
 
 void attempt(const std::shared_ptr<cgroup_end>& e) {
-    e->side.run([e] { e->gone = e->ended->end(); },
+    e->side.run([e] { e->gone = e->end(); },
                 [e] {
                     if (e->gone)
-                        e->ended.reset();  // its descriptor is closed before `then` is told
+                        e->end = {};  // its descriptor is closed before `then` is told
                     const auto now = std::chrono::steady_clock::now();
                     if (e->gone || now >= e->until)
                         e->complete();
@@ -57,19 +57,32 @@ void attempt(const std::shared_ptr<cgroup_end>& e) {
                 });
 }
 
-}  // namespace
-
-void end_cgroup(loop::engine& loop, loop::background_thread& side,
-                std::shared_ptr<start::group_cgroup> ended, loop::time_point until,
-                base::callback<void()> then) {
-    auto e = base::make_shared_patiently<cgroup_end>(
-        cgroup_end{loop, side, std::move(ended), until, std::move(then), {}});
+void begin(loop::engine& loop, loop::background_thread& side, base::callback<bool()> end,
+           loop::time_point until, base::callback<void()> then) {
+    auto e = std::make_shared<cgroup_end>(
+        cgroup_end{loop, side, std::move(end), until, std::move(then), {}});
     if (e->then)
         e->limit = loop.timer().at(detail::saturating_add(until, longest_attempt), [e] {
             e->limit.reset();
             e->complete();
         });
     attempt(e);
+}
+
+}  // namespace
+
+void end_cgroup(loop::engine& loop, loop::background_thread& side,
+                std::shared_ptr<start::group_cgroup> ended, loop::time_point until,
+                base::callback<void()> then) {
+    begin(
+        loop, side, [ended = std::move(ended)] { return ended->end(); }, until, std::move(then));
+}
+
+void end_cgroup(loop::engine& loop, loop::background_thread& side,
+                std::shared_ptr<const start::worker_cgroup> ended, loop::time_point until,
+                base::callback<void()> then) {
+    begin(
+        loop, side, [ended = std::move(ended)] { return ended->end(); }, until, std::move(then));
 }
 
 void end_cgroup(loop::background_thread& side, std::shared_ptr<const start::worker_cgroup> ended) {

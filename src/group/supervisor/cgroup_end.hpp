@@ -20,6 +20,11 @@ void end_cgroup(loop::engine& loop, loop::background_thread& side,
                 std::shared_ptr<start::group_cgroup> ended, loop::time_point until,
                 base::callback<void()> then);
 
+/// The same for the cgroup of a worker, which stays no longer than one attempt of it.
+void end_cgroup(loop::engine& loop, loop::background_thread& side,
+                std::shared_ptr<const start::worker_cgroup> ended, loop::time_point until,
+                base::callback<void()> then);
+
 /// Removes the cgroup of a worker that is over, if nothing is left in it, and a few of those of
 /// earlier workers. Nobody waits for that.
 /// @param ended  null: it had none

@@ -56,9 +56,7 @@ void log_files::write_error(std::shared_ptr<const outcome> worker, listener then
     const int number = worker->attempt;
     const int index = streams_->routes().index_in_whole(worker->index);
     write(
-        base::patiently([&] {
-            return fmt::format("{}/attempt_{}/{}/error.json", run_directory(), number, index);
-        }),
+        fmt::format("{}/attempt_{}/{}/error.json", run_directory(), number, index),
         [logs = streams_->logs(), number, index](std::error_code& error) {
             return logs->open(number, index, "error.json", error);
         },
@@ -67,7 +65,7 @@ void log_files::write_error(std::shared_ptr<const outcome> worker, listener then
 
 void log_files::write_report(base::callback<const report&()> group, listener then) {
     write(
-        base::patiently([&] { return run_directory() + "/report.json"; }),
+        run_directory() + "/report.json",
         [logs = streams_->logs()](std::error_code& error) {
             return logs->open_beside("report.json", error);
         },
@@ -86,8 +84,9 @@ void log_files::remove(listener then) {
 
 void log_files::write(std::string path, opener open, base::callback<std::string()> text,
                       listener then) {
-    base::callback<std::string()> task = base::patiently(
-        [&] { return [path, open, text] { return write_file(path, open, text); }; });
+    base::callback<std::string()> task = [path, open, text] {
+        return write_file(path, open, text);
+    };
     run(std::move(path), timeout_, std::move(task), std::move(then));
 }
 
@@ -99,17 +98,16 @@ void log_files::run(std::string path, duration longest, base::callback<std::stri
         std::optional<loop::timer_id> limit;
         listener then;  // empty once it was called
     };
-    auto kept = base::make_shared_patiently<state>();
+    auto kept = std::make_shared<state>();
     kept->path = std::move(path);
     kept->then = std::move(then);
     kept->limit = runtime_.loop().timer().at(
         detail::saturating_add(std::chrono::steady_clock::now(), longest), [kept] {
             kept->limit.reset();
             if (const auto then = std::exchange(kept->then, {}))
-                then(base::patiently([&] { return kept->path + " is not yet written"; }));
+                then(kept->path + " is not yet written");
         });
-    auto note = base::make_shared_patiently<std::string>(
-        base::patiently([&] { return kept->path + ": no thread can be started"; }));
+    auto note = std::make_shared<std::string>(kept->path + ": no thread can be started");
     output::call_threads::of(runtime_.loop())
         .run([task = std::move(task), note] { *note = task(); },
              [&runtime = runtime_, kept, note] {

@@ -25,7 +25,7 @@ struct look {
 void find_oom_kill(loop::engine& loop, loop::background_thread& side,
                    std::shared_ptr<const start::worker_cgroup> cgroup,
                    base::callback<void(std::optional<start::oom_kill>)> then) {
-    auto l = base::make_shared_patiently<look>(look{std::move(cgroup), std::move(then), {}, {}});
+    auto l = std::make_shared<look>(look{std::move(cgroup), std::move(then), {}, {}});
     l->limit = loop.timer().at(std::chrono::steady_clock::now() + longest_look,
                                [l] { std::exchange(l->then, {})(std::nullopt); });
     side.run([l] { l->found = l->cgroup->find_oom_kill(); },

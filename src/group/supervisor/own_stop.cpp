@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/supervisor/own_stop.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "base/values/quantity.hpp"
 
 #include <cohort/detail/duration.hpp>
@@ -14,21 +13,17 @@ namespace cohort::groups {
 
 cut_short time_is_up(std::chrono::steady_clock::duration limit, limit_of whose) {
     const bool is_groups = whose == limit_of::group;
-    return base::patiently([&] {
-        return cut_short{std::chrono::steady_clock::now(), cause::timed_out,
-                         (is_groups ? "stopped after its group's time limit of "
-                                    : "stopped after its time limit of ") +
-                             base::duration_text(limit),
-                         is_groups};
-    });
+    return cut_short{std::chrono::steady_clock::now(), cause::timed_out,
+                     (is_groups ? "stopped after its group's time limit of "
+                                : "stopped after its time limit of ") +
+                         base::duration_text(limit),
+                     is_groups};
 }
 
 cut_short too_much_output(std::uint64_t limit, stream from) {
-    return base::patiently([&] {
-        return cut_short{std::chrono::steady_clock::now(), cause::output_limit,
-                         fmt::format("stopped after it had written more than {} bytes to its {}",
-                                     base::with_separators(limit), to_string(from))};
-    });
+    return cut_short{std::chrono::steady_clock::now(), cause::output_limit,
+                     fmt::format("stopped after it had written more than {} bytes to its {}",
+                                 base::with_separators(limit), to_string(from))};
 }
 
 own_stop::own_stop(loop::engine& loop, const detail::group_settings& settings)

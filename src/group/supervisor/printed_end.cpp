@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/supervisor/printed_end.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "base/values/group_end.hpp"
 
 #include <cohort/detail/duration.hpp>
@@ -15,6 +14,8 @@ namespace {
 /// How much longer than flush_timeout the end of a worker's streams may take. The output thread has
 /// bounds of its own, which are shorter; this one is for an output thread that does not answer.
 constexpr std::chrono::nanoseconds longest_reading = std::chrono::seconds(1);
+/// How often a thread that goes on, but does not come to these streams, gets more time.
+constexpr int most_extensions = 100;
 
 }  // namespace
 
@@ -39,18 +40,20 @@ void printed_end::begin() {
 }
 
 /// Counted in steps, because a program that was stopped for a while sees that while pass at once,
-/// and its output thread must have a step's time after that.
+/// and its output thread must have a step's time after that. A thread that goes on is only slow.
 void printed_end::limit(int steps) {
     const auto step = longest_reading / 2 + flush_timeout_ / 2;
-    limit_ = loop_.timer().at(detail::saturating_add(std::chrono::steady_clock::now(), step),
-                              [self = shared_from_this(), steps] {
-                                  self->limit_.reset();
-                                  if (steps > 1)
-                                      return self->limit(steps - 1);
-                                  self->streams_ended(
-                                      self->read_ ? "what it printed was not written in time"
-                                                  : "what it printed was not read in time");
-                              });
+    limit_ = loop_.timer().at(
+        detail::saturating_add(std::chrono::steady_clock::now(), step),
+        [self = shared_from_this(), steps, turns = streams_->loop().turns()] {
+            self->limit_.reset();
+            if (self->streams_->loop().turns() != turns && self->extensions_++ < most_extensions)
+                return self->limit(2);
+            if (steps > 1)
+                return self->limit(steps - 1);
+            self->streams_ended(self->read_ ? "what it printed was not written in time"
+                                            : "what it printed was not read in time");
+        });
 }
 
 /// @param note  counts only the first time
@@ -61,7 +64,7 @@ void printed_end::streams_ended(const std::string& note) {
         return;
     if (!read_)
         read_.emplace();
-    base::patiently([&] { detail::add_note(read_->note, note); });
+    detail::add_note(read_->note, note);
     deliver();
 }
 

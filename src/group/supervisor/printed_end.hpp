@@ -40,6 +40,7 @@ private:
     const std::chrono::steady_clock::duration flush_timeout_;
     std::optional<output::stream_end> read_;  // until it is delivered
     std::optional<loop::timer_id> limit_;
+    int extensions_ = 0;      // of the limit
     bool has_ended_ = false;  // `then` waits no longer
     bool is_over_ = false;
     base::callback<void(output::stream_end)> then_;  // empty: nobody waits yet, or it was called

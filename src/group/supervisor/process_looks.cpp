@@ -34,7 +34,7 @@ void process_looks::ask(pid_t leader, listener then) {
 /// Answers all who have asked until now. Where an earlier look has answered them there is nothing
 /// to do.
 void process_looks::answer() {
-    base::patient_vector<question> all;
+    std::vector<question> all;
     {
         const std::lock_guard lock(mutex_);
         all.swap(asked_);

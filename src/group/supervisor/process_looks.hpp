@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/sys/callback.hpp"
-#include "base/sys/patient_containers.hpp"
 #include "loop/engine/engine.hpp"
 
 #include <cohort/error_record.hpp>
@@ -41,7 +40,7 @@ private:
 
     loop::engine& loop_;
     std::mutex mutex_;
-    base::patient_vector<question> asked_;
+    std::vector<question> asked_;
 };
 
 }  // namespace cohort::groups

@@ -51,6 +51,7 @@ groups::function_progress progress_of(const protocol::control_contents& contents
     groups::function_progress progress;
     progress.entered = contents.entered_at.has_value();
     progress.called = contents.called_at.has_value();
+    progress.exit_called = contents.exit_called_at;
     return progress;
 }
 
@@ -118,10 +119,9 @@ private:
         const auto begin = protocol::payload_offset + contents.type_length;
         const auto end = contents.needed;
         if (end <= bytes_.size() || end == protocol::payload_offset) {
-            base::patiently([&] { type_ = contents.result_type; });
+            type_ = contents.result_type;
             const auto cbor = contents.result_cbor;
-            return finish_result(
-                base::patiently([&] { return std::vector(cbor.begin(), cbor.end()); }));
+            return finish_result(std::vector(cbor.begin(), cbor.end()));
         }
         if (auto why = refusal_of(begin, end); !why.empty())
             return finish_without_result(end - begin, why);
@@ -130,7 +130,7 @@ private:
                                        self->bytes_.size());
             const auto type =
                 all.substr(protocol::payload_offset, begin - protocol::payload_offset);
-            base::patiently([&] { self->type_ = type; });
+            self->type_ = type;
             self->bytes_ = {};
             self->fill(begin, end, [self, length = end - begin] {
                 if (self->bytes_.size() < length)
@@ -151,13 +151,12 @@ private:
     }
 
     void finish_without_result(std::uint64_t length, std::string_view why) {
-        base::patiently(
-            [&] { known_.note = fmt::format("its result ({} bytes) {}", length, why); });
+        known_.note = fmt::format("its result ({} bytes) {}", length, why);
         then_(std::move(known_));
     }
 
     void finish_result(std::vector<std::byte> cbor) {
-        known_.result = base::make_shared_patiently<detail::result_bytes>(
+        known_.result = std::make_shared<detail::result_bytes>(
             detail::result_bytes{std::move(type_), std::move(cbor)});
         then_(std::move(known_));
     }
@@ -204,11 +203,8 @@ private:
             record_contents contents;
             std::optional<Work> work;  // until it is done, because it holds the bytes
         };
-        auto parsing = base::make_shared_patiently<job>(job{std::move(known_), std::move(work)});
-        base::patiently([&] {
-            parsing->contents.note =
-                "its record could not be read: there was no thread, or no memory";
-        });
+        auto parsing = std::make_shared<job>(job{std::move(known_), std::move(work)});
+        parsing->contents.note = "its record could not be read: there was no thread, or no memory";
         by_.parsing.run(
             [parsing] {
                 (*parsing->work)(parsing->contents);
@@ -241,7 +237,7 @@ void close_record(base::unique_fd record) noexcept {
 
 void read_record(const record_readers& by, base::unique_fd record, record_kind kind,
                  base::callback<void(record_contents)> then) {
-    auto r = base::make_shared_patiently<reading>(by, std::move(record), std::move(then));
+    auto r = std::make_shared<reading>(by, std::move(record), std::move(then));
     if (kind == record_kind::control_file)
         r->control_file();
     else

@@ -3,7 +3,6 @@
 
 #include "base/files/descriptor.hpp"
 #include "base/files/limits.hpp"
-#include "base/sys/patiently.hpp"
 #include "base/sys/socket.hpp"
 #include "base/values/group_end.hpp"
 #include "protocol/record/result_message.hpp"
@@ -28,11 +27,9 @@ std::shared_ptr<detail::arrived_descriptors> result_descriptors::take(pid_t work
         std::size_t length = 0;
         share::arrived came;
         pid_t sender = 0;
-        const auto error = base::patiently([&] {
-            return base::receive_message(socket_.get(),
-                                         std::as_writable_bytes(std::span(&message, 1)), length,
-                                         came.descriptors, base::waiting::nonblock, &sender);
-        });
+        const auto error =
+            base::receive_message(socket_.get(), std::as_writable_bytes(std::span(&message, 1)),
+                                  length, came.descriptors, base::waiting::nonblock, &sender);
         const bool is_bad = error == std::errc::bad_message;
         // A message of no bytes, which a child of the worker may send, has a sender; the end none.
         const bool is_end = length == 0 && sender == 0;
@@ -43,7 +40,7 @@ std::shared_ptr<detail::arrived_descriptors> result_descriptors::take(pid_t work
             continue;
         lost = bool(error);
         came.packed = came.descriptors.empty() ? 0 : message.packed;
-        found = base::make_shared_patiently<detail::arrived_descriptors>(std::move(came));
+        found = std::make_shared<detail::arrived_descriptors>(std::move(came));
     }
     return found;
 }
@@ -52,11 +49,9 @@ void result_descriptors::give_to(outcome& worker) {
     bool lost = false;
     detail::outcome_access::descriptors(worker) = take(worker.pid, lost);
     if (lost)
-        base::patiently([&] {
-            detail::add_note(detail::outcome_access::note(worker),
-                             "descriptors in its result were lost: this process has no room for "
-                             "more, see RLIMIT_NOFILE");
-        });
+        detail::add_note(detail::outcome_access::note(worker),
+                         "descriptors in its result were lost: this process has no room for "
+                         "more, see RLIMIT_NOFILE");
 }
 
 }  // namespace cohort::groups

@@ -7,7 +7,6 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <new>
 #include <span>
 #include <utility>
 
@@ -23,7 +22,7 @@ constexpr std::size_t longest = protocol::crash_limit;  // because the worker ma
 constexpr const char* end_of_answer = "]}\n";
 
 /// Reads what is there. @return whether it is the answer's end, or too long
-bool read_answer(int fd, std::string& text) try {
+bool read_answer(int fd, std::string& text) {
     std::array<char, 16384> buffer;
     for (;;) {
         const ssize_t count = ::read(fd, buffer.data(), buffer.size());
@@ -35,14 +34,12 @@ bool read_answer(int fd, std::string& text) try {
             return true;
         text.append(buffer.data(), static_cast<std::size_t>(count));
     }
-} catch (const std::bad_alloc&) {
-    return true;
 }
 
 }  // namespace
 
 stacks_answer::stacks_answer(loop::runtime& runtime, base::unique_fd pipe)
-    : runtime_(runtime), pipe_(base::make_shared_patiently<base::unique_fd>(std::move(pipe))) {}
+    : runtime_(runtime), pipe_(std::make_shared<base::unique_fd>(std::move(pipe))) {}
 
 stacks_answer::~stacks_answer() {
     if (!runtime_.is_own())
@@ -79,9 +76,7 @@ void stacks_answer::take() {
         std::string text;
         bool is_whole = false;
     };
-    auto taken = base::make_shared_patiently<job>(base::patiently([&] {
-        return job{text_, false};
-    }));
+    auto taken = std::make_shared<job>(job{text_, false});
     auto& threads = output::call_threads::of(runtime_.loop());
     threads.run([pipe = pipe_, taken] { taken->is_whole = read_answer(pipe->get(), taken->text); },
                 [self = shared_from_this(), taken] {
@@ -109,7 +104,7 @@ void stacks_answer::finish() {
         std::string text;
         std::vector<activity> found;
     };
-    auto answer = base::make_shared_patiently<job>(job{std::move(text_), {}});
+    auto answer = std::make_shared<job>(job{std::move(text_), {}});
     being_parsed_ = true;
     runtime_.parsing().run(
         [answer] {

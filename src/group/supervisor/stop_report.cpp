@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/supervisor/stop_report.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "group/starts/asking_signal.hpp"
 #include "group/supervisor/process_looks.hpp"
 #include "output/targets/call_threads.hpp"
@@ -26,7 +25,7 @@ stop_report::stop_report(loop::runtime& runtime,
                          pid_t pid, base::unique_fd stacks)
     : runtime_(runtime), settings_(std::move(settings)), kind_(kind), pid_(pid) {
     if (stacks)
-        stacks_ = base::make_shared_patiently<stacks_answer>(runtime_, std::move(stacks));
+        stacks_ = std::make_shared<stacks_answer>(runtime_, std::move(stacks));
 }
 
 void stop_report::begin(base::callback<bool()> ask, base::callback<void()> then) {
@@ -54,7 +53,7 @@ void stop_report::look() {
         std::vector<activity> activities;
         bool answers = false;
     };
-    auto seen = base::make_shared_patiently<found>();
+    auto seen = std::make_shared<found>();
     output::call_threads::of(runtime_.loop())
         .run(
             [seen, pid = pid_, asking = groups::asking_signal(*settings_)] {
@@ -77,8 +76,7 @@ void stop_report::ask_for_stacks() {
     if (!stacks_ || stacks_->is_hung_up() || !ask_())
         return complete();
     stacks_->await(*ask_until_, [self = shared_from_this()](std::vector<activity> reported) {
-        base::patiently(
-            [&] { self->activities_.reserve(self->activities_.size() + reported.size()); });
+        self->activities_.reserve(self->activities_.size() + reported.size());
         protocol::add_frames(self->activities_, std::move(reported));
         self->complete();
     });

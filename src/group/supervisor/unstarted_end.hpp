@@ -15,7 +15,7 @@ struct unstarted_worker {
     int index;
     const detail::start_failure* failure;     // null: its group is stopped
     std::shared_ptr<const std::string> work;  // what it was to do
-    bool is_timed_out;                        // its group is stopped because of its time limit
+    bool is_timed_out;                        // because of its time limit, or its group's
     time_point now;
 };
 

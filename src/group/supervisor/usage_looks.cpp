@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/supervisor/usage_looks.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "base/sys/process_usage.hpp"
 #include "output/targets/call_threads.hpp"
 #include "start/cgroup/cgroup_usage.hpp"
@@ -41,7 +40,7 @@ worker_usage usage_in(const base::process_usage& process, const looked_at& worke
     return usage;
 }
 
-seen_usage look_at(const base::patient_vector<looked_at>& workers) {
+seen_usage look_at(const std::vector<looked_at>& workers) {
     seen_usage at;
     for (const auto& worker : workers) {
         errno = 0;
@@ -75,18 +74,16 @@ usage_looks& usage_looks::of(loop::runtime& runtime) {
     return *seen;
 }
 
-void usage_looks::ask(base::patient_vector<looked_at> workers, std::error_code error,
-                      detail::receiver to) {
+void usage_looks::ask(std::vector<looked_at> workers, std::error_code error, detail::receiver to) {
     if (error)
         return (void)runtime_.deliver(to, failed_usage(error));
-    const auto waiting = base::make_shared_patiently<loop::waiters>(runtime_, runtime_.loop());
+    const auto waiting = std::make_shared<loop::waiters>(runtime_, runtime_.loop());
     waiting->add(std::move(to), std::nullopt);
     looks_.push_back(waiting);
-    const auto seen = base::make_shared_patiently<seen_usage>();
-    const auto looked =
-        base::make_shared_patiently<base::patient_vector<looked_at>>(std::move(workers));
+    const auto seen = std::make_shared<seen_usage>();
+    const auto looked = std::make_shared<std::vector<looked_at>>(std::move(workers));
     output::call_threads::of(runtime_.loop())
-        .run([looked, seen] { base::patiently([&] { *seen = look_at(*looked); }); },
+        .run([looked, seen] { *seen = look_at(*looked); },
              [this, waiting, seen] {
                  auto done = seen->error ? failed_usage(seen->error) : detail::completion();
                  done.usage = std::shared_ptr<usages>(seen, &seen->found);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "loop/waits/waiters.hpp"
 #include "start/cgroup/worker_cgroup.hpp"
@@ -10,6 +9,7 @@
 
 #include <memory>
 #include <system_error>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -39,13 +39,13 @@ public:
 
     /// Completes `to` with what these workers use.
     /// @param error  there was no descriptor for one of them: it fails with this
-    void ask(base::patient_vector<looked_at> workers, std::error_code error, detail::receiver to);
+    void ask(std::vector<looked_at> workers, std::error_code error, detail::receiver to);
     /// Ends an operation with operation_aborted now. @return whether it waited here
     bool stop_waiting(detail::operation_id id);
 
 private:
     loop::runtime& runtime_;
-    base::patient_vector<std::shared_ptr<loop::waiters>> looks_;  // one operation each
+    std::vector<std::shared_ptr<loop::waiters>> looks_;  // one operation each
 };
 
 }  // namespace cohort::groups

@@ -2,8 +2,8 @@
 #include "group/supervisor/worker_process.hpp"
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/patiently.hpp"
 #include "base/sys/pidfd.hpp"
+#include "base/sys/process_usage.hpp"
 #include "base/values/group_end.hpp"
 #include "group/starts/asking_signal.hpp"
 #include "group/supervisor/cgroup_end.hpp"
@@ -61,18 +61,21 @@ worker_process::worker_process(loop::runtime& runtime, start_report& started,
                                std::shared_ptr<const detail::group_settings> settings)
     : runtime_(runtime), settings_(std::move(settings)),
       kind_(started.calls_function ? record_kind::control_file : record_kind::error_file),
-      index_(started.index),
-      signals_(started.pid, std::move(started.pidfd), settings_->process_group),
+      index_(started.index), signals_(started.pid, std::move(started.pidfd), started.group),
       record_(std::move(started.record)), cgroup_(std::move(started.own_cgroup)),
       work_(std::move(work)),
       stop_report_(settings_->stack_on_stop
-                       ? base::make_shared_patiently<stop_report>(
-                             runtime_, settings_, kind_, started.pid, std::move(started.stacks))
+                       ? std::make_shared<stop_report>(runtime_, settings_, kind_, started.pid,
+                                                       std::move(started.stacks))
                        : nullptr),
-      printed_end_(base::make_shared_patiently<printed_end>(runtime_.loop(), std::move(streams),
-                                                            index_, settings_->flush_timeout)),
+      printed_end_(std::make_shared<printed_end>(runtime_.loop(), std::move(streams), index_,
+                                                 settings_->flush_timeout)),
       own_stop_(runtime_.loop(), *settings_) {
     facts_.started = started.started;
+    if (started.is_killed)
+        signals_.note_killed();
+    if (started.is_late)
+        facts_.cut = time_is_up(*settings_->worker_time_limit, limit_of::worker);
 }
 
 std::optional<looked_at> worker_process::to_be_looked_at(std::error_code& error) const {
@@ -108,6 +111,12 @@ void worker_process::await_end(end_events events) {
             self->own_stop_.end();
         },
         [self = shared_from_this()](const loop::reaped& end) { self->reaped(end); });
+}
+
+void worker_process::look_whether_it_ends() noexcept {
+    const bool had_signal = signals_.stop_began() || signals_.has_sent_sigkill();
+    facts_.exiting_at_look =
+        !had_signal && (!signals_.is_alive() || base::is_seen_exiting(pid(), signals_.pidfd()));
 }
 
 void worker_process::note_cut_short(groups::cut_short why) {
@@ -183,7 +192,7 @@ bool worker_process::has_entered() const noexcept {
 }
 
 void worker_process::reaped(const loop::reaped& end) {
-    if (signals_.worker_reaped())
+    if (signals_.has_killed_group())
         return ended(end);
     runtime_.cgroups().run([leader = pid()] { kill_rest_of_group(leader); },
                            [self = shared_from_this(), end] { self->ended(end); });
@@ -211,7 +220,7 @@ void worker_process::ended(const loop::reaped& end) {
     find_oom_kill(runtime_.loop(), runtime_.cgroups(), cgroup_,
                   [self = shared_from_this()](std::optional<start::oom_kill> kill) {
                       if (kill)
-                          self->facts_.oom_kill = base::patiently([&] { return to_string(*kill); });
+                          self->facts_.oom_kill = to_string(*kill);
                       if (self->events_.judged)
                           self->read_what_is_left();
                   });
@@ -228,7 +237,7 @@ void worker_process::read(record_contents contents) {
         return report(std::move(contents));
     // The answer with its stacks is a part of the outcome. The parsing thread takes work in order,
     // so the answer has been parsed when this empty work is done.
-    auto kept = base::make_shared_patiently<record_contents>(std::move(contents));
+    auto kept = std::make_shared<record_contents>(std::move(contents));
     runtime_.parsing().run([] {},
                            [self = shared_from_this(), kept] { self->report(std::move(*kept)); });
 }
@@ -236,10 +245,30 @@ void worker_process::read(record_contents contents) {
 void worker_process::report(record_contents contents) {
     if (!events_.judged)
         return;
-    end_cgroup(runtime_.cgroups(), std::exchange(cgroup_, nullptr));
+    auto of_attempt = settings_->restarts ? cgroup_ : nullptr;
+    if (!of_attempt)
+        end_cgroup(runtime_.cgroups(), std::move(cgroup_));
+    cgroup_.reset();
     std::exchange(events_.judged, {})(judge(std::move(contents)));
-    printed_end_->await(std::exchange(events_.printed, {}),
-                        std::exchange(events_.left_nothing, {}));
+    if (facts_.unkillable)
+        return;
+    const auto killed_at = signals_.kill_sent().value_or(facts_.exit_seen);
+    const auto until = detail::saturating_add(killed_at, settings_->kill_timeout);
+    auto then = [self = shared_from_this()] {
+        self->signals_.close();
+        self->printed_end_->await(std::exchange(self->events_.printed, {}),
+                                  std::exchange(self->events_.left_nothing, {}));
+    };
+    // What has left the process group is in the cgroup of the attempt.
+    auto end_rest = [this, of_attempt, until, then]() mutable {
+        if (!of_attempt)
+            return then();
+        end_cgroup(runtime_.loop(), runtime_.cgroups(), std::move(of_attempt), until,
+                   std::move(then));
+    };
+    await_rest_of_group(
+        runtime_, pid(), [self = shared_from_this()] { return self->signals_.has_left_group(); },
+        until, std::move(end_rest));
 }
 
 void worker_process::abandon() {
@@ -262,8 +291,7 @@ worker_end worker_process::judge(record_contents contents) {
     facts_.sigkill_is_ours = signals_.has_sent_sigkill();
 
     worker_end result;
-    result.verdict =
-        base::patiently([&] { return groups::judge(facts_, settings_->success_codes); });
+    result.verdict = groups::judge(facts_, settings_->success_codes);
     auto& o = result.outcome;
     o.index = index_;
     o.pid = pid();
@@ -284,11 +312,10 @@ worker_end worker_process::judge(record_contents contents) {
     detail::outcome_access::success(o) = result.verdict.success;
     detail::outcome_access::is_command(o) = kind_ == record_kind::error_file;
     const auto& note = result.verdict.note;
-    base::patiently([&] { detail::outcome_access::note(o) = note; });
-    base::patiently([&] { detail::add_note(detail::outcome_access::note(o), contents.note); });
+    detail::outcome_access::note(o) = note;
+    detail::add_note(detail::outcome_access::note(o), contents.note);
     if (stop_report_)
-        base::patiently(
-            [&] { detail::add_note(detail::outcome_access::note(o), stop_report_->note()); });
+        detail::add_note(detail::outcome_access::note(o), stop_report_->note());
     detail::outcome_access::result(o) = std::move(contents.result);
     return result;
 }

@@ -51,6 +51,7 @@ public:
     struct end_events {
         base::callback<void(const exit_status&)> ended;  // reaped, with its process group killed
         base::callback<void(worker_end)> judged;         // its record is read
+        // Nothing in its process group lives, or kill_timeout is over; its streams have ended.
         base::callback<void(output::stream_end)> printed;
         base::callback<void()> left_nothing;  // its streams are over; later if a target hung
         /// In place of these: it has not ended within kill_timeout after its own SIGKILL. The
@@ -74,6 +75,10 @@ public:
     output::group_streams::limit_reached on_output_limit();
     /// Stops the worker, alone, unless it is being stopped, so that it can start again.
     void stop_to_restart();
+    /// Notes whether it is exiting by now. Its group calls it once, see worker_facts.
+    void look_whether_it_ends() noexcept;
+    /// It has started after that look.
+    void note_late_start() noexcept { facts_.exiting_at_look = false; }
     /// The worker is stopped because of a limit. If it has not ended yet, this is its failure.
     void note_cut_short(groups::cut_short why);
 

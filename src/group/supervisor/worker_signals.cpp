@@ -5,6 +5,7 @@
 #include "base/sys/tiers.hpp"
 #include "loop/engine/reaper.hpp"
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -30,7 +31,7 @@ void worker_signals::send(int signo) noexcept {
     const bool leads = getpgid(pid_) == pid_;
     if (!leads || signo == SIGKILL)
         (void)base::send_signal(pidfd_.get(), signo);
-    if (base::current_tiers().pidfd_group.best)
+    if (base::is_best(&base::tiers::pidfd_group))
         (void)base::send_signal_to_group(pidfd_.get(), signo);
     else if (base::state_of_child(pidfd_.get()) != base::child_state::not_ours)
         kill(-pid_, signo);
@@ -55,6 +56,11 @@ void worker_signals::send_kill() noexcept {
     send(SIGKILL);
 }
 
+void worker_signals::note_killed() noexcept {
+    stop_sent_ = kill_sent_ = std::chrono::steady_clock::now();
+    has_sent_sigkill_ = true;
+}
+
 bool worker_signals::is_alive() const noexcept {
     return !has_ended_ && !base::holds_zombie(pidfd_.get());
 }
@@ -70,9 +76,16 @@ void worker_signals::worker_ended() noexcept {
         group_killed_ = true;
 }
 
-bool worker_signals::worker_reaped() noexcept {
-    pidfd_.reset();
-    return group_killed_;
+bool worker_signals::has_left_group() const noexcept {
+    if (group_ == process_group::inherit)
+        return false;
+    // EPERM: none of them may be killed. Then it is not for this process to end them.
+    if (base::is_best(&base::tiers::pidfd_group))
+        return !base::send_signal_to_group(pidfd_.get(), SIGKILL);
+    // Nobody gets the number of a group that has members. After that somebody may, so this only
+    // asks, and a process of that number is another one, whose group is not the worker's. Nobody
+    // has escaped the SIGKILL that was sent before, because the kernel refuses a fork then.
+    return kill(-pid_, 0) == 0 && kill(pid_, 0) != 0 && errno == ESRCH;
 }
 
 /// The request for stacks comes first if it was sent. It interrupts system calls (EINTR).

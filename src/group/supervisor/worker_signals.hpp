@@ -29,15 +29,21 @@ public:
     void send_stop(int signo) noexcept;
     /// Only the first call counts.
     void send_kill() noexcept;
+    /// SIGKILL was sent to it before it was known as a worker.
+    void note_killed() noexcept;
     /// Sends the worker alone the request for its stacks. @return whether it was sent
     [[nodiscard]] bool request_stacks(int signo) noexcept;
 
     /// The worker has ended and is not reaped yet: kills the rest of its process group.
     void worker_ended() noexcept;
-    /// The worker has been reaped: closes its pidfd.
-    /// @return whether the rest of its process group has been killed. If not, somebody else was
-    ///         quicker to reap the worker, and kill_rest_of_group() is to be called.
-    [[nodiscard]] bool worker_reaped() noexcept;
+    /// Whether the rest of its process group has been killed. If not, somebody else was quicker to
+    /// reap the worker, and kill_rest_of_group() is to be called.
+    bool has_killed_group() const noexcept { return group_killed_; }
+    /// After the worker was reaped: whether its process group has members, zombies too. Kills them
+    /// once more where that can hit no other group.
+    [[nodiscard]] bool has_left_group() const noexcept;
+    /// The worker was reaped, and nothing of its process group is looked for any more.
+    void close() noexcept { pidfd_.reset(); }
 
     bool has_ended() const noexcept { return has_ended_; }
     /// Whether it has not ended by now, even if worker_ended() is still to come. Else neither stop
@@ -53,7 +59,7 @@ public:
 
 private:
     const pid_t pid_;
-    base::unique_fd pidfd_;  // empty: the worker has been reaped
+    base::unique_fd pidfd_;  // empty: see close()
     const process_group group_;
     bool has_ended_ = false;
     bool group_killed_ = false;  // the rest of its process group has been killed
