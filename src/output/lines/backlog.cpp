@@ -2,7 +2,6 @@
 #include "output/lines/backlog.hpp"
 
 #include <algorithm>
-#include <new>
 
 namespace cohort::output {
 
@@ -17,53 +16,42 @@ std::uint64_t size_of(const detail::run_part& part) noexcept {
 
 }  // namespace
 
+bool backlog::refuses(std::uint64_t bytes) noexcept {
+    if (is_closed_ && !error_)
+        came_late_ += bytes;
+    return takes_no_more();
+}
+
 bool backlog::add(const std::shared_ptr<const detail::line_run>& run,
                   cohort::when_full full) noexcept {
-    if (takes_no_more())
+    if (refuses(run->text.size()))
         return false;
-    try {
-        queue_.add(run, full);
-    } catch (const std::bad_alloc&) {
-        left_out_ += run->text.size();
-        return false;
-    }
+    queue_.add(run, full);
     added_ += run->text.size();
     latest_ = std::max(latest_, run->time);
     return true;
 }
 
 void backlog::leave_out(const detail::line_run& run) noexcept {
-    if (takes_no_more())
+    if (refuses(run.text.size()))
         return;
-    try {
-        queue_.leave_out(run);
-        added_ += run.text.size();
-    } catch (const std::bad_alloc&) {
-        left_out_ += run.text.size();
-    }
+    queue_.leave_out(run);
+    added_ += run.text.size();
 }
 
 void backlog::lose(int index, int attempt, cohort::stream from, const detail::loss& lost) noexcept {
-    if (takes_no_more())
+    if (refuses(lost.bytes))
         return;
-    try {
-        queue_.lose(index, attempt, from, lost);
-        added_ += lost.bytes;
-    } catch (const std::bad_alloc&) {
-        // The loss is not reported.
-    }
+    queue_.lose(index, attempt, from, lost);
+    added_ += lost.bytes;
 }
 
 void backlog::end_stream(int index, int attempt, cohort::stream from, time_point at,
                          std::chrono::system_clock::time_point wall) noexcept {
     if (takes_no_more())
         return;
-    try {
-        queue_.end_stream(index, attempt, from, at, wall);
-        queue_.forget_worker(index);
-    } catch (const std::bad_alloc&) {
-        // The loss is not reported.
-    }
+    queue_.end_stream(index, attempt, from, at, wall);
+    queue_.forget_worker(index);
     latest_ = std::max(latest_, at);
 }
 

@@ -20,9 +20,9 @@ public:
     /// @param room  in bytes, see line_queue
     explicit backlog(std::size_t room) noexcept : queue_(room) {}
 
-    // What is added after close() or give_up() is dropped:
+    // What is added after give_up() is dropped, and after close() it is counted by came_late():
 
-    /// Adds lines, also when there is no room. Without memory for them they are left out.
+    /// Adds lines, also when there is no room.
     /// @return false: they were not added
     bool add(const std::shared_ptr<const detail::line_run>& run, cohort::when_full full) noexcept;
     /// Counts lines as dropped instead of adding them.
@@ -57,16 +57,18 @@ public:
     // In bytes:
     std::uint64_t waiting() const noexcept;
     std::uint64_t in_batch() const noexcept { return in_batch_; }
-    std::uint64_t left_out() const noexcept { return left_out_; }
+    std::uint64_t came_late() const noexcept { return came_late_; }
 
 private:
+    bool refuses(std::uint64_t bytes) noexcept;
+
     line_queue queue_;
     time_point latest_{};
-    time_point reached_{};        // all lines that are older have been written
-    std::uint64_t added_ = 0;     // bytes of lines
-    std::uint64_t taken_ = 0;     // by batches
-    std::uint64_t in_batch_ = 0;  // of the last one
-    std::uint64_t left_out_ = 0;  // for lack of memory
+    time_point reached_{};         // all lines that are older have been written
+    std::uint64_t added_ = 0;      // bytes of lines
+    std::uint64_t taken_ = 0;      // by batches
+    std::uint64_t in_batch_ = 0;   // of the last one
+    std::uint64_t came_late_ = 0;  // after close()
     std::error_code error_;
     bool is_closed_ = false;
     bool is_writing_ = false;

@@ -3,25 +3,15 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <new>
 #include <utility>
 
 namespace cohort::output {
 
 void capture_buffer::add(std::string_view bytes) {
-    // Counted first: when memory runs out, the bytes are counted as lost.
     total_ += bytes.size();
     const std::size_t first = std::min(bytes.size(), head_limit_ - head_.size());
-    try {
-        head_.append(bytes.substr(0, first));
-        add_to_ring(bytes.substr(first));
-    } catch (const std::bad_alloc&) {
-        // What follows a gap is the tail, because head and tail are to have no gap inside.
-        head_limit_ = head_.size();
-        ring_.clear();
-        oldest_ = 0;
-        throw;
-    }
+    head_.append(bytes.substr(0, first));
+    add_to_ring(bytes.substr(first));
 }
 
 void capture_buffer::add_to_ring(std::string_view bytes) {

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/lines/line_queue.hpp"
 
-#include "base/sys/patiently.hpp"
-
 #include <algorithm>
 #include <iterator>
-#include <new>
 
 namespace cohort::output {
 
@@ -151,7 +148,7 @@ void line_queue::end_stream(int index, int attempt, cohort::stream from,
         insert(s.end, when_full::block);
 }
 
-/// Puts a worker where its cost belongs. Without memory it gets there with its next run.
+/// Puts a worker where its cost belongs.
 void line_queue::rank(int index, worker& w) {
     if (w.ranked == w.cost)
         return;
@@ -163,11 +160,7 @@ void line_queue::rank(int index, worker& w) {
         node.value() = {w.cost, index};
         loudest_.insert(std::move(node));
     } else {
-        try {
-            loudest_.emplace(w.cost, index);
-        } catch (const std::bad_alloc&) {
-            return;
-        }
+        loudest_.emplace(w.cost, index);
     }
     w.ranked = w.cost;
 }
@@ -231,12 +224,8 @@ void line_queue::drop_from(entry& e, std::size_t bound) {
             remove(e);
         }
     } else if (2 * e.offset > run.text.size()) {
-        try {
-            e.run = rest_of(run, e.first, e.offset);
-            e.first = e.offset = 0;
-        } catch (const std::bad_alloc&) {
-            // The whole run stays in memory for longer.
-        }
+        e.run = rest_of(run, e.first, e.offset);
+        e.first = e.offset = 0;
     }
 }
 
@@ -317,9 +306,7 @@ detail::line_batch line_queue::take(std::size_t at_most) {
         if (lines == 0)
             break;
         const bool is_whole = lines == e.left();
-        // First and patiently, because what was taken must not get lost when memory runs out.
-        base::patiently([&] { taken.emplace_back(); });
-        taken.back() = take_from(e, lines, cost);
+        taken.push_back(take_from(e, lines, cost));
         if (!is_whole)
             break;
         room -= std::min(room, cost);

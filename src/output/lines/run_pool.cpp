@@ -2,7 +2,6 @@
 #include "output/lines/run_pool.hpp"
 
 #include <cstddef>
-#include <new>
 #include <utility>
 
 namespace cohort::output {
@@ -42,13 +41,9 @@ void run_pool::take_back(std::unique_ptr<detail::line_run> run) noexcept {
     run->host.reset();
     run->text.clear();
     run->lines.clear();
-    try {
-        const std::unique_lock lock(mutex_, std::try_to_lock);
-        if (lock && free_.size() < most_kept)
-            free_.push_back(std::move(run));
-    } catch (const std::bad_alloc&) {
-        // It is freed.
-    }
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (lock && free_.size() < most_kept)
+        free_.push_back(std::move(run));
 }
 
 }  // namespace cohort::output

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <new>
 #include <utility>
 
 #include <unistd.h>
@@ -16,24 +15,17 @@ namespace cohort::output {
 
 namespace {
 
-/// How soon to try again where there is no memory to read to.
-constexpr auto without_memory = std::chrono::milliseconds(10);
 /// How long to wait after a read into nothing: a writer that floods the pipe waits meanwhile.
 constexpr auto between_lingering_reads = std::chrono::milliseconds(10);
 
-/// @return null: there is no memory
-std::shared_ptr<char[]> new_buffer() noexcept {
-    try {
-        return std::shared_ptr<char[]>(new char[pipe_reader::most_a_turn]);
-    } catch (const std::bad_alloc&) {
-        return nullptr;
-    }
+std::shared_ptr<char[]> new_buffer() {
+    return std::shared_ptr<char[]>(new char[pipe_reader::most_a_turn]);
 }
 
 /// The memory to read a pipe to. One buffer serves all pipes that the loop's thread reads. Another
 /// thread has a new one for each call, because the loop may still need what the last call has read.
 /// A call that hangs keeps its thread's buffer, while another thread takes over the loop.
-std::shared_ptr<char[]> read_buffer() noexcept {
+std::shared_ptr<char[]> read_buffer() {
     if (!loop::engine::is_this_thread())
         return new_buffer();
     thread_local std::shared_ptr<char[]> buffer;
@@ -51,11 +43,9 @@ struct pipe_reader::pipe {
     std::size_t left = 0;             // how much of the rest is still to be read
     std::atomic<unsigned> begun = 0;  // calls; a call may have to wait for others before it begins
 
-    /// @return bytes, or -errno; -ENOBUFS: no memory now
-    int read_once(std::size_t most) noexcept {
+    /// @return bytes, or -errno
+    int read_once(std::size_t most) {
         bytes = read_buffer();
-        if (!bytes)
-            return -ENOBUFS;
         ssize_t got = 0;
         do
             got = ::read(fd.get(), bytes.get(), std::min(most, pipe_reader::most_a_turn));
@@ -66,7 +56,7 @@ struct pipe_reader::pipe {
 
 pipe_reader::pipe_reader(loop::engine& loop, base::unique_fd fd, std::shared_ptr<byte_sink> sink,
                          std::shared_ptr<std::atomic<int>> lingering)
-    : loop_(loop), pipe_(base::make_shared_patiently<pipe>()), sink_(std::move(sink)),
+    : loop_(loop), pipe_(std::make_shared<pipe>()), sink_(std::move(sink)),
       lingering_(std::move(lingering)) {
     pipe_->fd = std::move(fd);
 }
@@ -118,7 +108,7 @@ void pipe_reader::read() {
 
 void pipe_reader::turn_over(int got) {
     give_to_sink(got);
-    if (got == 0 || (got < 0 && got != -EAGAIN && got != -ENOBUFS)) {
+    if (got == 0 || (got < 0 && got != -EAGAIN)) {
         end_stream({-got, std::system_category()});
         return close();
     }
@@ -126,8 +116,6 @@ void pipe_reader::turn_over(int got) {
         sink_->leave_room();
     if (state_ == state::ends)
         read_rest();
-    else if (got == -ENOBUFS)
-        watch_in(without_memory);
     else if (state_ == state::lingers && got > 0)
         watch_in(between_lingering_reads);
     else

@@ -29,7 +29,7 @@ void pipe_writer::write(std::uint64_t id, std::string text, listener then) {
     if (!fd_ || closes_)
         return then(std::make_error_code(std::errc::broken_pipe));
     texts_.push_back(
-        {id, base::make_shared_patiently<const std::string>(std::move(text)), 0, std::move(then)});
+        {id, std::make_shared<const std::string>(std::move(text)), 0, std::move(then)});
     if (texts_.size() == 1) {
         left_of_turn_ = most_written_a_turn;
         go_on();

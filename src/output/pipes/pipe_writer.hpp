@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "loop/engine/engine.hpp"
 #include "output/pipes/stream_writer.hpp"
@@ -9,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -49,7 +49,7 @@ private:
     loop::engine& loop_;
     std::shared_ptr<base::unique_fd> fd_;  // null: closed
     writable_watch watch_;
-    base::patient_deque<pending> texts_;
+    std::deque<pending> texts_;
     std::size_t left_of_turn_ = 0;  // how many bytes may still be written in this turn
     bool closes_ = false;           // when all texts are over
     bool has_ended_ = false;        // nobody reads any more

@@ -50,11 +50,7 @@ bool writable_watch::arm(int fd) noexcept {
     auto made = base::out_of_stdio(base::unique_fd(::epoll_create1(EPOLL_CLOEXEC)), error);
     if (!made || ::epoll_ctl(made.get(), EPOLL_CTL_ADD, fd, &wanted) != 0)
         return false;
-    try {
-        epoll_ = std::make_shared<base::unique_fd>(std::move(made));
-    } catch (const std::bad_alloc&) {
-        return false;
-    }
+    epoll_ = std::make_shared<base::unique_fd>(std::move(made));
     return true;
 }
 

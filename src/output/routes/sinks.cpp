@@ -163,8 +163,9 @@ logs& logs::run_id(std::string text) {
     if (text == "." || text == "..")
         refuse("run_id", fmt::format("\"{}\" is no name for a directory", text));
     if (const auto at = text.find_first_of(std::string_view("/\0", 2)); at != std::string::npos)
-        refuse("run_id", fmt::format("\"{}\" has a {} at position {}", text.substr(0, at),
-                                     text[at] == '/' ? "'/'" : "NUL", at));
+        refuse("run_id",
+               fmt::format("\"{}\" has a {} at position {}", text.substr(0, text.find('\0')),
+                           text[at] == '/' ? "'/'" : "NUL", at));
     data_.run_id = std::move(text);
     return *this;
 }

@@ -62,14 +62,14 @@ void far_reader::keep(const part& next, std::uint64_t cost) {
         kept& last = kept_.back();
         if (last.attempt == next.attempt && next.lost_bytes == 0 &&
             last.bytes.size() + next.bytes.size() <= most_joined) {
-            base::patiently([&] { last.bytes += next.bytes; });
+            last.bytes += next.bytes;
             last.ends = next.ends;
             last.cost += cost;
             return;
         }
     }
     std::string bytes;
-    base::patiently([&] { bytes = next.bytes; });
+    bytes = next.bytes;
     kept_.push_back(
         {next.attempt, next.lost_lines, next.lost_bytes, std::move(bytes), next.ends, cost});
 }

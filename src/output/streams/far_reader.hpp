@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "loop/engine/engine.hpp"
 #include "output/pipes/stream_reader.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,7 +69,7 @@ private:
     make_sink make_;
     consumed done_;
     std::shared_ptr<byte_sink> sink_;  // of the present start; null: no part of it was given
-    base::patient_deque<kept> kept_;
+    std::deque<kept> kept_;
     loop::task ended_;
     unsigned lossy_starts_ = 0;
     int last_lossy_ = -1;       // start

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "output/pipes/stream_writer.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -57,8 +57,8 @@ private:
     void remove(std::uint64_t number, std::error_code why);
 
     sender send_;
-    base::patient_deque<text> texts_;
-    base::patient_deque<piece> pieces_;  // that are not answered
+    std::deque<text> texts_;
+    std::deque<piece> pieces_;           // that are not answered
     std::size_t under_way_ = 0;          // what these cost
     std::uint64_t last_number_ = 0;
     bool has_ended_ = false;

@@ -47,7 +47,7 @@ struct group_streams::flush {
         loop::time_point latest;  // when the last of the worker's text for it was read
         bool is_written = false;
     };
-    base::patient_vector<written_target> targets;
+    std::vector<written_target> targets;
     std::size_t unwritten = 0;
     std::optional<loop::timer_id> limit;
 };
@@ -97,7 +97,7 @@ void group_streams::begin(int index, const limit_reached& exceeded) {
     begin_stream(index, stream::out, exceeded);
     begin_stream(index, stream::err, exceeded);
     if (worker.in_ours)
-        worker.feed = base::make_shared_patiently<pipe_writer>(loop(), std::move(worker.in_ours));
+        worker.feed = std::make_shared<pipe_writer>(loop(), std::move(worker.in_ours));
     go_on_feeding(index);
 }
 
@@ -109,7 +109,7 @@ void group_streams::begin_stream(int index, stream from, const limit_reached& ex
     const auto sinks =
         make_sinks({index, of.start.attempt, from}, pipe_reader::most_a_turn + pipe_capacity_);
     auto& reader = from == stream::out ? of.out_reader : of.err_reader;
-    reader = base::make_shared_patiently<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
+    reader = std::make_shared<pipe_reader>(loop(), std::move(fd), sinks, lingering_);
     sinks->set_reader(reader);
     sinks->on_limit([&runtime = runtime_, exceeded, from](std::uint64_t limit) {
         runtime.loop().post([exceeded, from, limit] { exceeded(from, limit); });
@@ -123,14 +123,12 @@ std::shared_ptr<stream_sinks> group_streams::make_sinks(const stream_origin& of,
     const auto& routes = routes_.workers[static_cast<std::size_t>(of.index)];
     const auto& route = of.from == stream::out ? routes.out : routes.err;
     auto& sinks = of.from == stream::out ? at(of.index).out : at(of.index).err;
-    sinks = base::make_shared_patiently<stream_sinks>(
+    sinks = std::make_shared<stream_sinks>(
         loop(), stream_origin{of.index, of.attempt, of.from, routes.host}, route,
         stream_sinks::of_group{targets_, routes_.targets, hub_, relay_, pool_}, most_left);
     for (const auto& sink : route.sinks)
         if (const auto* to = std::get_if<target_route>(&sink); to != nullptr && !to->tag.empty())
-            base::patiently([&] {
-                targets_[to->target]->set_tag(of.index, of.from, at_attempt(to->tag, of.attempt));
-            });
+            targets_[to->target]->set_tag(of.index, of.from, at_attempt(to->tag, of.attempt));
     return sinks;
 }
 
@@ -142,7 +140,7 @@ void group_streams::worker_ended(int index, base::callback<void(stream_end)> rea
     }
     loop().post(
         [self = shared_from_this(), index, read = std::move(read), written = std::move(written)] {
-            auto ending = base::make_shared_patiently<flush>();
+            auto ending = std::make_shared<flush>();
             ending->index = index;
             ending->read = read;
             ending->written = written;
@@ -217,8 +215,8 @@ void group_streams::streams_ended(std::shared_ptr<flush> ending) {
 }
 
 /// The targets that only this worker uses, by their places.
-base::patient_vector<std::size_t> group_streams::own_targets(int index) const {
-    base::patient_vector<std::size_t> own;
+std::vector<std::size_t> group_streams::own_targets(int index) const {
+    std::vector<std::size_t> own;
     const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
     for (const auto* route : {&routes.out, &routes.err})
         for (const auto& sink : route->sinks)
@@ -247,7 +245,7 @@ void group_streams::gather(flush& ending) {
     for (const auto& sinks : {of.out, of.err}) {
         if (!sinks)
             continue;
-        base::patiently([&] { add_to(ending.result.note, sinks->trouble()); });
+        add_to(ending.result.note, sinks->trouble());
         for (const auto& [to, latest] : sinks->written()) {
             const auto found = std::ranges::find(ending.targets, to, &flush::written_target::to);
             if (found == ending.targets.end())
@@ -271,14 +269,13 @@ void group_streams::finish(flush& done) {
     // Lines are dropped also after the end of their stream, by those of other streams.
     for (const auto s : {stream::out, stream::err}) {
         const auto lost = lost_bytes(done.index, s);
-        base::patiently([&] { add_to(note, left_out(lost, s, "nobody read them in time")); });
+        add_to(note, left_out(lost, s, "nobody read them in time"));
     }
     if (hub_)
         hub_->forget_worker(done.index);
     // Of a target that has written all of this worker's text, only its error matters.
     for (const auto& each : done.targets)
-        base::patiently(
-            [&] { add_to(note, each.is_written ? each.to->trouble() : each.to->note()); });
+        add_to(note, each.is_written ? each.to->trouble() : each.to->note());
     close_own_targets(done.index);
     runtime_.loop().post(
         [note = std::move(note), written = std::exchange(done.written, {})]() mutable {
@@ -298,7 +295,7 @@ void group_streams::group_ended() {
         self->has_ended_ = true;
         for (int index = 0; index < static_cast<int>(self->workers_.size()); ++index)
             if (!self->at(index).has_ended) {
-                auto ending = base::make_shared_patiently<flush>();
+                auto ending = std::make_shared<flush>();
                 ending->index = index;
                 self->end_streams(std::move(ending));
             }

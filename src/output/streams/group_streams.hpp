@@ -73,13 +73,13 @@ public:
     /// @param attempt  how often the worker was started before
     std::optional<detail::start_failure> prepare_worker(int index, int attempt,
                                                         base_directories& bases);
-    /// Where a worker's standard streams come from. Borrows descriptors.
-    protocol::stream_sources sources_of(int index) const;
+    /// Where the standard streams of a worker that is started next come from. Borrows descriptors.
+    protocol::stream_sources sources_of(int index);
     /// This worker has started, so it has its ends: closes them in this process.
     void close_ends_of_started(int index) noexcept;
-    /// This worker has not started: closes its pipes.
+    /// If this worker was prepared and has not started: closes its pipes and its files.
     void close_unstarted(int index) noexcept;
-    /// No further worker will be started: closes the pipes of those that were not.
+    /// No further worker will be started: closes what those have that were not.
     void close_unstarted() noexcept;
 
     // On the engine's thread:
@@ -95,7 +95,7 @@ public:
     ///                 gets what could not be written
     void worker_ended(int index, base::callback<void(stream_end)> read,
                       base::callback<void(std::string)> written);
-    /// A worker that was to start later has not.
+    /// A worker that was to start later has not. Its last attempt's text may still be on its way.
     /// @param then  called on the engine's thread when it has left nothing here; may be empty
     void worker_not_started(int index, base::callback<void()> then);
     /// Every worker has ended. Those that did not start, or were given up, write no more either.
@@ -154,7 +154,7 @@ private:
             bool is_prepared = false;  // its pipes are made; it has not started yet
             bool has_worked = false;   // in this attempt or before
         } start;
-        base::unique_fd in_theirs;  // the worker's ends, until it has started
+        base::unique_fd in_theirs;  // what the worker gets, until it has started
         base::unique_fd out_theirs;
         base::unique_fd err_theirs;
         std::shared_ptr<base::unique_fd> in_ours;  // our ends, until the worker has started
@@ -166,7 +166,7 @@ private:
         std::shared_ptr<stream_reader> out_reader;
         std::shared_ptr<stream_reader> err_reader;
         std::shared_ptr<stream_writer> feed;
-        base::patient_vector<early_input> early;  // until it has started, or will not
+        std::vector<early_input> early;  // until it has started, or will not
         bool has_ended = false;
     };
     struct flush;
@@ -176,7 +176,7 @@ private:
     std::optional<detail::start_failure> make_log_directory(base_directories& bases);
     std::optional<detail::start_failure> open_target(base_directories& bases, std::size_t number,
                                                      int attempt);
-    base::patient_vector<std::size_t> own_targets(int index) const;
+    std::vector<std::size_t> own_targets(int index) const;
     void close_own_targets(int index);
     std::optional<detail::start_failure> make_input(int index);
     std::optional<detail::start_failure> make_output(base_directories& bases, int index,

@@ -3,6 +3,7 @@
 #include "output/streams/group_streams.hpp"
 
 #include <limits>
+#include <memory>
 #include <utility>
 
 namespace cohort::output {
@@ -22,7 +23,7 @@ std::shared_ptr<far_reader> group_streams::expect(int index, stream from,
     const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
     if ((from == stream::out ? routes.out : routes.err).what != stream_route::kind::piped)
         return nullptr;
-    auto reader = base::make_shared_patiently<far_reader>(loop(), std::move(done));
+    auto reader = std::make_shared<far_reader>(loop(), std::move(done));
     reader->set_sinks([weak = weak_from_this(), index, from,
                        to = std::weak_ptr(reader)](int attempt) -> std::shared_ptr<byte_sink> {
         const auto self = weak.lock();
@@ -42,7 +43,7 @@ std::shared_ptr<far_reader> group_streams::expect(int index, stream from,
 std::shared_ptr<far_writer> group_streams::feed_by(int index, far_writer::sender send) {
     if (!feeds(index))
         return nullptr;
-    auto feed = base::make_shared_patiently<far_writer>(std::move(send));
+    auto feed = std::make_shared<far_writer>(std::move(send));
     at(index).feed = feed;
     go_on_feeding(index);
     return feed;

@@ -16,7 +16,7 @@ bool group_streams::feeds(int index) const noexcept {
 
 void group_streams::write(int index, std::string text, detail::receiver to) {
     // Shared, because a task must be copyable.
-    auto kept = base::make_shared_patiently<std::string>(std::move(text));
+    auto kept = std::make_shared<std::string>(std::move(text));
     loop().post([self = shared_from_this(), index, kept, to = std::move(to)] {
         const auto written = [self, to](std::error_code error) {
             using kind = detail::completion::kind;
@@ -24,10 +24,8 @@ void group_streams::write(int index, std::string text, detail::receiver to) {
                                               : error                                ? kind::failed
                                                                                      : kind::done);
             if (error && done.what == kind::failed)
-                done.error = base::patiently([&] {
-                    return std::make_exception_ptr(
-                        std::system_error(error, "cohort::group::write: the worker reads no more"));
-                });
+                done.error = std::make_exception_ptr(
+                    std::system_error(error, "cohort::group::write: the worker reads no more"));
             self->runtime_.deliver(self->loop(), to, std::move(done));
         };
         self->when_fed(
@@ -43,7 +41,7 @@ void group_streams::write(int index, std::string text, detail::receiver to) {
 }
 
 void group_streams::feed(int index, std::string text, stream_writer::listener then) {
-    auto kept = base::make_shared_patiently<std::string>(std::move(text));
+    auto kept = std::make_shared<std::string>(std::move(text));
     when_fed(index, {0,
                      [self = shared_from_this(), index, kept, then = std::move(then)] {
                          if (const auto& feed = self->at(index).feed)

@@ -44,10 +44,13 @@ source open(const std::string& path, int flags) {
 /// @param again  the worker has started before
 bool keeps_text(const std::string& path, bool again) { return again && !names_attempt(path); }
 
+/// @param anew  what stands for this program's own stream; -1: nothing needs to
+source inherited(int anew) { return anew < 0 ? source() : place(anew); }
+
 source source_of(const stream_route& route, int pipe, int attempt, bool again) {
     switch (route.what) {
     case kind::inherited:
-        return {};
+        return inherited(pipe);
     case kind::given:
         return place(route.given);
     case kind::file:
@@ -66,7 +69,7 @@ source source_of(const stream_route& route, int pipe, int attempt, bool again) {
 source source_of(const input_route& route, int descriptor) {
     switch (route.what) {
     case input_route::kind::inherited:
-        return {};
+        return inherited(descriptor);
     case input_route::kind::given:
         return place(route.given);
     case input_route::kind::file:
@@ -112,7 +115,6 @@ void group_streams::worker_not_started(int index, base::callback<void()> then) {
         return then ? then() : void();
     loop().post([self = shared_from_this(), index, then = std::move(then)]() mutable {
         self->at(index).has_ended = true;
-        self->close_own_targets(index);
         self->go_on_feeding(index);
         if (then)
             self->runtime_.loop().post(std::move(then));
@@ -237,9 +239,15 @@ std::optional<start_failure> group_streams::make_output(base_directories& bases,
     return std::nullopt;
 }
 
-protocol::stream_sources group_streams::sources_of(int index) const {
+protocol::stream_sources group_streams::sources_of(int index) {
     const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
-    const auto& ends = at(index);
+    auto& ends = at(index);
+    if (routes.in.what == input_route::kind::inherited)
+        ends.in_theirs = base::opened_to_block(STDIN_FILENO);
+    if (routes.out.what == kind::inherited)
+        ends.out_theirs = base::opened_to_block(STDOUT_FILENO);
+    if (routes.err.what == kind::inherited)
+        ends.err_theirs = base::opened_to_block(STDERR_FILENO);
     return {
         source_of(routes.in, ends.in_theirs.get()),
         source_of(routes.out, ends.out_theirs.get(), ends.start.attempt, ends.start.has_worked),
@@ -263,6 +271,7 @@ void group_streams::close_unstarted(int index) noexcept {
          {&ends.in_theirs, &ends.out_theirs, &ends.err_theirs, &ends.out_ours, &ends.err_ours})
         fd->reset();
     ends.in_ours.reset();
+    close_own_targets(index);
 }
 
 void group_streams::close_unstarted() noexcept {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/streams/line_hub.hpp"
 
-#include "base/sys/patiently.hpp"
-
 #include <algorithm>
-#include <new>
 #include <utility>
 
 namespace cohort::output {
@@ -39,7 +36,7 @@ detail::line_batch line_hub::shared::take(detail::amount wanted) {
     if (wanted == detail::amount::all)
         return returned.empty() ? queue.take(most_at_once) : std::exchange(returned, {});
     detail::line_batch line;
-    base::patiently([&] { line.reserve(1); });
+    line.reserve(1);
     line.push_back(take_line());
     return line;
 }
@@ -88,7 +85,7 @@ void line_hub::leave_out(const detail::line_run& run) {
 void line_hub::lose(int index, int attempt, stream from, const detail::loss& lost) {
     const lock_type lock(shared_->mutex);
     if (!shared_->is_forgotten)
-        base::patiently([&] { shared_->queue.lose(index, attempt, from, lost); });
+        shared_->queue.lose(index, attempt, from, lost);
 }
 
 bool line_hub::has_room() const {
@@ -136,12 +133,8 @@ void line_hub::report_room() {
 void line_hub::end_stream(int index, int attempt, stream from,
                           const std::shared_ptr<const std::string>& host) {
     lock_type lock(shared_->mutex);
-    try {
-        if (!shared_->is_forgotten)
-            shared_->queue.end_stream(index, attempt, from, runtime_.output().now(), {}, host);
-    } catch (const std::bad_alloc&) {
-        // The loss is not reported to the calls.
-    }
+    if (!shared_->is_forgotten)
+        shared_->queue.end_stream(index, attempt, from, runtime_.output().now(), {}, host);
     if (shared_->open_streams > 0)
         --shared_->open_streams;
     deliver(lock);
@@ -219,7 +212,7 @@ bool line_hub::complete_calls(lock_type& lock) {
         detail::completion done;
         std::shared_ptr<detail::line_batch> taken;
         if (shared_->has_lines()) {
-            taken = base::make_shared_patiently<detail::line_batch>();
+            taken = std::make_shared<detail::line_batch>();
             *taken = shared_->take(shared_->calls.front().wanted);
             done.lines = taken;
         }
@@ -230,9 +223,7 @@ bool line_hub::complete_calls(lock_type& lock) {
         lock.lock();
         // Lines whose reader is gone are kept, because each is delivered once to one who lives.
         if (taken && !is_told)
-            base::patiently([&] {
-                shared_->returned.insert(shared_->returned.begin(), taken->begin(), taken->end());
-            });
+            shared_->returned.insert(shared_->returned.begin(), taken->begin(), taken->end());
         wake_streams(lock);
     }
     return is_due();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/sys/callback.hpp"
-#include "base/sys/patient_containers.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "output/lines/line_queue.hpp"
 
@@ -10,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -92,7 +93,7 @@ private:
         line_queue queue;
         // Taken for a call whose context was destroyed; delivered before the queue's.
         detail::line_batch returned;
-        base::patient_deque<call> calls;  // that wait, the oldest first
+        std::deque<call> calls;  // that wait, the oldest first
         int open_streams;
         unsigned taken_at_once = 0;  // how often take_line() was asked
         bool is_forgotten = false;
@@ -112,8 +113,8 @@ private:
     loop::runtime& runtime_;
     std::unique_ptr<shared> shared_;
     // Only the output thread's:
-    base::patient_deque<base::callback<bool()>> waiting_streams_;
-    base::patient_map<detail::operation_id, loop::timer_id> timers_;
+    std::deque<base::callback<bool()>> waiting_streams_;
+    std::map<detail::operation_id, loop::timer_id> timers_;
 };
 
 }  // namespace cohort::output

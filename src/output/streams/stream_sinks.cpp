@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -73,19 +72,10 @@ void stream_sinks::add_consumer(std::optional<splitter::settings> how, consumer 
 void stream_sinks::take(std::string_view bytes) {
     if (relay_.to)
         relay_.to->take(origin_, relay_.full, bytes);
-    try {
-        if (capture_)
-            capture_->add(bytes);
-        for (auto& each : cuts_)
-            split(each, bytes);
-    } catch (const std::bad_alloc&) {
-        lost_ += bytes.size();
-        for (auto& each : cuts_)
-            if (each.cutter) {
-                lost_ += each.cutter->held();
-                each.cutter.emplace(*each.how);  // the splitter may have lost its place
-            }
-    }
+    if (capture_)
+        capture_->add(bytes);
+    for (auto& each : cuts_)
+        split(each, bytes);
     check_limit();
 }
 
@@ -194,15 +184,10 @@ void stream_sinks::leave_room() {
 void stream_sinks::finish(cut& of) {
     if (!of.cutter)
         return;
-    const auto left = of.cutter->held();
-    try {
-        auto run = new_run(left);
-        of.cutter->finish(*run);
-        if (!run->lines.empty())
-            pass_on(of, std::move(run));
-    } catch (const std::bad_alloc&) {
-        lost_ += left;
-    }
+    auto run = new_run(of.cutter->held());
+    of.cutter->finish(*run);
+    if (!run->lines.empty())
+        pass_on(of, std::move(run));
 }
 
 std::string stream_sinks::trouble() const {
@@ -212,7 +197,7 @@ std::string stream_sinks::trouble() const {
                            name);
     if (error_)
         return fmt::format("reading its {}: {}", name, error_.message());
-    return left_out(lost_, origin_.from, "there was no memory");
+    return {};
 }
 
 void stream_sinks::end(std::error_code why) {
@@ -234,12 +219,8 @@ captured stream_sinks::take_captured() {
     if (!capture_)
         return kept;
     kept.total = capture_->total();
-    try {
-        kept.head = shared_text(capture_->take_head());
-        kept.tail = shared_text(capture_->take_tail());
-    } catch (const std::bad_alloc&) {
-        lost_ += kept.lost();
-    }
+    kept.head = shared_text(capture_->take_head());
+    kept.tail = shared_text(capture_->take_tail());
     capture_.reset();
     return kept;
 }

@@ -14,6 +14,7 @@
 #include <cohort/output.hpp>
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -60,8 +61,7 @@ public:
     captured take_captured();
     /// The targets that it has written to, and when the last text for each was read.
     const auto& written() const noexcept { return written_; }
-    /// What is missing, for a note: what could not be read, and for what there was no memory.
-    /// Empty: nothing.
+    /// What is missing, for a note. Empty: nothing.
     std::string trouble() const;
 
 private:
@@ -74,7 +74,7 @@ private:
     struct cut {
         std::optional<splitter::settings> how;  // empty: the bytes as they come
         std::optional<splitter> cutter;
-        base::patient_vector<consumer> consumers;
+        std::vector<consumer> consumers;
     };
 
     void add_consumer(std::optional<splitter::settings> how, consumer added);
@@ -90,8 +90,8 @@ private:
     std::optional<capture_buffer> capture_;
     std::optional<std::uint64_t> at_most_;  // of capture()
     base::callback<void(std::uint64_t)> exceeded_;
-    base::patient_vector<cut> cuts_;
-    base::patient_map<std::shared_ptr<target>, loop::time_point> written_;
+    std::vector<cut> cuts_;
+    std::map<std::shared_ptr<target>, loop::time_point> written_;
     std::shared_ptr<line_hub> hub_;
     struct {
         std::shared_ptr<stream_relay> to;  // null: the stream stays on this machine
@@ -101,7 +101,6 @@ private:
     const std::size_t most_over_;
     bool uses_hub_ = false;
     std::weak_ptr<stream_reader> reader_;
-    std::uint64_t lost_ = 0;  // bytes, for lack of memory
     std::error_code error_;
 };
 

@@ -109,14 +109,9 @@ void call_threads::work_off(std::unique_lock<std::mutex>& lock, std::string& scr
 
 /// Looks a moment later whether all threads hang. Only while `watches_` is set.
 void call_threads::watch() noexcept {
-    try {
-        loop_.post([this] {
-            loop_.timer().at(std::chrono::steady_clock::now() + hung_after_, [this] { look(); });
-        });
-    } catch (const std::bad_alloc&) {
-        const std::lock_guard lock(mutex_);
-        watches_ = false;  // who comes next tries again
-    }
+    loop_.post([this] {
+        loop_.timer().at(std::chrono::steady_clock::now() + hung_after_, [this] { look(); });
+    });
 }
 
 void call_threads::look() {

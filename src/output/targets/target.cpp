@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <new>
 #include <thread>
 #include <utility>
 
@@ -219,25 +218,14 @@ void target::try_again_later() noexcept {
         }
         self->wake_writer();
     };
-    try {
-        loop_.post([&loop = loop_, try_again] {
-            loop.timer().at(std::chrono::steady_clock::now() + 100ms, try_again);
-        });
-    } catch (const std::bad_alloc&) {
-        const std::lock_guard lock(mutex_);
-        tries_again_ = false;
-    }
+    loop_.post([&loop = loop_, try_again] {
+        loop.timer().at(std::chrono::steady_clock::now() + 100ms, try_again);
+    });
 }
 
 /// Writes a batch. @return false: the thread must not call it again
 bool target::step(std::string& bytes) noexcept {
-    detail::line_batch batch;
-    try {
-        batch = next_batch();
-    } catch (const std::bad_alloc&) {
-        give_up(std::make_error_code(std::errc::not_enough_memory));
-        return true;
-    }
+    auto batch = next_batch();
     notify_later();
     if (batch.empty())
         return false;
@@ -265,16 +253,10 @@ detail::line_batch target::next_batch() {
 }
 
 void target::write(detail::line_batch batch, std::string& bytes) noexcept {
-    std::error_code error;
-    try {
-        bytes.clear();
-        formatter_.format(batch, bytes);
-        batch.clear();
-        error = file_->write(bytes);
-    } catch (const std::bad_alloc&) {
-        error = std::make_error_code(std::errc::not_enough_memory);
-    }
-    if (error)
+    bytes.clear();
+    formatter_.format(batch, bytes);
+    batch.clear();
+    if (const auto error = file_->write(bytes))
         return give_up(error);
     const std::lock_guard lock(mutex_);
     lines_.end_batch();
@@ -285,21 +267,13 @@ void target::give_up(std::error_code why) noexcept {
     lines_.give_up(why);
 }
 
-/// Somebody waits for these calls, so this waits until there is memory for them.
 void target::notify_later() noexcept {
-    for (;;) {
-        try {
-            {
-                const std::lock_guard lock(mutex_);
-                if (std::ranges::none_of(waiters_,
-                                         [this](const waiter& waits) { return is_met(waits); }))
-                    return;
-            }
-            return loop_.post([self = shared_from_this()] { self->notify_waiters(); });
-        } catch (const std::bad_alloc&) {
-            std::this_thread::sleep_for(1ms);
-        }
+    {
+        const std::lock_guard lock(mutex_);
+        if (std::ranges::none_of(waiters_, [this](const waiter& waits) { return is_met(waits); }))
+            return;
     }
+    loop_.post([self = shared_from_this()] { self->notify_waiters(); });
 }
 
 // --- notes ---
@@ -308,8 +282,8 @@ std::string target::trouble() const {
     const std::lock_guard lock(mutex_);
     if (const auto error = lines_.error())
         return fmt::format("{}: {} after {}", name_, error.message(), bytes_text(file_->written()));
-    if (const auto count = lines_.left_out())
-        return fmt::format("{}: {} left out, because there was no memory", name_,
+    if (const auto count = lines_.came_late())
+        return fmt::format("{}: {} left out, because the file was closed before", name_,
                            bytes_text(count));
     if (const auto why = file_->not_rotated())
         return fmt::format("{}: not rotated, so it is too large: {}", name_, why.message());

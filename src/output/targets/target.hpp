@@ -81,8 +81,8 @@ public:
     /// written, or were left out. Never before it returns.
     void when_written(loop::time_point until, loop::task then);
 
-    /// Nothing is added any more. What is in the queue is written, then the file is closed. Later
-    /// calls have no effect.
+    /// What is added from now on is left out, and trouble() says so. What is in the queue is
+    /// written, then the file is closed. Later calls have no effect.
     void close();
 
     /// What went wrong, for a note: "logs/0.log: No space left on device after 12,288 bytes".
@@ -134,7 +134,7 @@ private:
     mutable std::mutex mutex_;
     backlog lines_;
     std::vector<std::pair<line_formatter::source, std::string>> new_tags_;
-    base::patient_vector<waiter> waiters_;  // their tasks are touched on the loop only
+    std::vector<waiter> waiters_;           // their tasks are touched on the loop only
     bool is_submitted_ = false;             // to threads_
     bool tries_again_ = false;
     bool is_over_ = false;  // the file is closed, or will be by the thread that is going

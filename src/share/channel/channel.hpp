@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "share/channel/packet.hpp"
 #include "share/channel/slots.hpp"
@@ -97,7 +96,7 @@ void note_if_empty(int socket, slots& of) noexcept;
 
 /// What was received.
 struct incoming {
-    base::patient_vector<detail::queue_message> messages;  // more than one: a batch
+    std::vector<detail::queue_message> messages;           // more than one: a batch
     std::vector<base::unique_fd> refused;                  // came with a packet that was none
     bool was_lost = false;   // a packet is gone, because there was no room for its descriptors
     bool was_reset = false;  // the other side has closed its end, and has left packets unread

@@ -7,7 +7,6 @@
 #include "base/sys/descriptors.hpp"
 #include "base/sys/error.hpp"
 #include "base/sys/memfd.hpp"
-#include "base/sys/patiently.hpp"
 #include "base/sys/socket.hpp"
 #include "share/channel/arrived.hpp"
 
@@ -22,9 +21,11 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,13 +100,21 @@ void require_room(const channel& on, incoming& into) {
         refuse_for_now();
 }
 
+/// Whether nobody can send any more and nothing is left, after a receive of no bytes: a packet of
+/// none, which any process with the other end can send, looks the same.
+bool has_ended(int socket) noexcept {
+    pollfd polled{socket, POLLRDHUP, 0};
+    std::byte next{};
+    return ::poll(&polled, 1, 0) > 0 && (polled.revents & (POLLRDHUP | POLLHUP)) != 0 &&
+           ::recv(socket, &next, 1, MSG_PEEK | MSG_DONTWAIT) <= 0;
+}
+
 [[noreturn]] void refuse_packet(const std::string& why) {
     throw codec_error("cohort: a packet in a queue is none of this library's: " + why);
 }
 
 detail::queue_message copy_of(std::uint64_t type, std::span<const std::byte> payload) {
-    auto bytes = base::patiently(
-        [&] { return std::make_shared_for_overwrite<std::byte[]>(payload.size()); });
+    auto bytes = std::make_shared_for_overwrite<std::byte[]>(payload.size());
     std::copy(payload.begin(), payload.end(), bytes.get());
     const std::span<const std::byte> copied(bytes.get(), payload.size());
     return {type, std::move(bytes), copied};
@@ -116,7 +125,7 @@ detail::queue_message taken(std::uint64_t type, std::span<const std::byte> paylo
                             const channel& on) {
     if (payload.size() < smallest_in_target || on.make == nullptr)
         return copy_of(type, payload);
-    auto target = base::patiently([&] { return on.make(payload.size()); });
+    auto target = on.make(payload.size());
     if (!target.owner)
         return copy_of(type, payload);  // who takes the value says what is wrong
     std::ranges::copy(payload, target.bytes.begin());
@@ -127,17 +136,14 @@ detail::queue_message taken(std::uint64_t type, std::span<const std::byte> paylo
 
 void take_batch(const packet_header& header, std::span<const std::byte> payload, incoming& into) {
     std::vector<std::span<const std::byte>> parts;
-    const bool is_whole = base::patiently([&] {
-        parts.clear();
-        return split_batch(payload, parts);
-    });
+    const bool is_whole = split_batch(payload, parts);
     for (const auto& part : parts)
         into.messages.push_back(copy_of(header.type, part));
     if (!is_whole)
         refuse_packet("its batch is cut off");
 }
 
-/// The packet is out of the socket, so a lack of memory would lose it: it waits for memory instead.
+/// The packet is out of the socket: what throws here has lost it.
 void take_packet(std::span<const std::byte> packet, arrived& with, const channel& on,
                  incoming& into) {
     if (const auto wrong = wrong_with(packet, with.descriptors.size()); !wrong.empty())
@@ -153,7 +159,7 @@ void take_packet(std::span<const std::byte> packet, arrived& with, const channel
         with.spilled_size = header.size;
         if (header.descriptors > base::most_descriptors)
             with.packed = header.descriptors - (with.spilled ? 1u : 0u);
-        message.arrived = base::make_shared_patiently<arrived>(std::move(with));
+        message.arrived = std::make_shared<arrived>(std::move(with));
     }
     into.messages.push_back(std::move(message));
 }
@@ -211,8 +217,11 @@ step receive(const channel& on, incoming& into, may_wait how) {
     const bool bad = error == std::errc::bad_message;
     if (error && !lost && !bad)
         base::refuse("receiving from a queue", error);
-    if (length == 0)
-        return step::over;
+    if (length == 0) {
+        if (has_ended(on.socket))
+            return step::over;
+        refuse_packet("it has no bytes");
+    }
     if (const auto ticket = ticket_of(bytes.first(length), on))
         on.slots->received(*ticket);
     const auto packet = without_ticket(bytes.first(length), on);

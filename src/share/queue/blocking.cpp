@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -124,12 +125,9 @@ step await_packet(end& from, end::state& state, std::unique_lock<std::mutex>& lo
 
 /// Notes that messages which were taken may come back.
 void note_underway(end& from, end::state& state, std::vector<detail::queue_message>& taken) {
-    try {
-        const auto all = std::make_shared<const underway>(from, state);
-        for (auto& message : taken)
-            message.underway = all;
-    } catch (const std::bad_alloc&) {  // who waits alone meanwhile wakes up with the next packet
-    }
+    const auto all = std::make_shared<const underway>(from, state);
+    for (auto& message : taken)
+        message.underway = all;
 }
 
 /// Whether a thread may receive now.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/files/descriptor.hpp"
-#include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "loop/waits/watcher.hpp"
 #include "share/channel/channel.hpp"
@@ -13,6 +12,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -77,7 +77,7 @@ public:
         detail::attachment slots_file;  // needed to pass the end on
         bool closed = false;
         std::uint64_t received = 0;                         // how many messages so far
-        base::patient_deque<detail::queue_message> stored;  // received, and not taken yet
+        std::deque<detail::queue_message> stored;           // received, and not taken yet
         std::exception_ptr wrong;                           // what the next call throws
         int underway = 0;  // of handlers and calls that may give some back
 

@@ -20,10 +20,12 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace cohort::share {
 
@@ -122,10 +124,6 @@ queue_answer queue_end::receive(std::vector<queue_message>& into, std::size_t at
         try {
             if ((is_first || loaded <= most_loaded) && load(*at, end_->about().make))
                 continue;
-        } catch (const std::bad_alloc&) {
-            wrong = std::current_exception();
-            if (!may_give_back(*at))
-                ++rest;
         } catch (...) {
             wrong = std::current_exception();
             ++rest;

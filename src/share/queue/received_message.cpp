@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
-#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -74,7 +73,7 @@ underway::~underway() {
 received_message::received_message(std::shared_ptr<end> from, end::state& state,
                                    detail::queue_message message)
     : from_(std::move(from)), generation_(state.generation), message_(std::move(message)),
-      underway_(base::make_shared_patiently<const underway>(*from_, state)) {}
+      underway_(std::make_shared<const underway>(*from_, state)) {}
 
 received_message::~received_message() {
     // In a forked copy the message is the parent's.
@@ -85,19 +84,16 @@ received_message::~received_message() {
 /// Stores the message again, unless something is wrong with it.
 void received_message::give_back() noexcept {
     const auto from = std::exchange(from_, nullptr);
-    try {
-        end::state& state = from->here();
-        const auto until_stored = std::move(underway_);  // ends after the lock
-        std::unique_lock lock(state.mutex);
-        if (wrong_)
-            return;
-        store(state, std::move(message_));
-        const bool is_awaited = !state.waiting.empty();
-        lock.unlock();
-        if (is_awaited)
-            loop::serve_soon(from);
-    } catch (...) {  // no memory: the message is lost
-    }
+    end::state& state = from->here();
+    const auto until_stored = std::move(underway_);  // ends after the lock
+    std::unique_lock lock(state.mutex);
+    if (wrong_)
+        return;
+    store(state, std::move(message_));
+    const bool is_awaited = !state.waiting.empty();
+    lock.unlock();
+    if (is_awaited)
+        loop::serve_soon(from);
 }
 
 detail::taken_message received_message::take() {
@@ -110,15 +106,8 @@ detail::taken_message received_message::take() {
             give_back();
             refuse_for_now();
         }
-    } catch (const std::bad_alloc&) {
-        if (!from_)  // it was given back
-            throw;
-        if (!detail::may_give_back(message_))
-            wrong_ = std::current_exception();
-        give_back();
-        throw;
     } catch (...) {
-        if (!from_)
+        if (!from_)  // it was given back
             throw;
         wrong_ = std::current_exception();
     }
@@ -134,7 +123,6 @@ void received_message::load_early() noexcept {
         return;
     try {
         load_payload(message_, from_->about().make);
-    } catch (const std::bad_alloc&) {  // take() tries again
     } catch (...) {
         wrong_ = std::current_exception();
     }

@@ -40,8 +40,7 @@ public:
     ~received_message();
 
     /// On a thread of the user's. @throws what load() throws; sharing_error: there is no room for
-    /// its descriptors yet, and it is there for the next call; std::bad_alloc: it is there, too, if
-    /// this is the first time
+    /// its descriptors yet, and it is there for the next call
     detail::taken_message take();
     /// Brings a large payload into memory, for take(). What is wrong with it take() throws.
     void load_early() noexcept;

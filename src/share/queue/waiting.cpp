@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The awaited calls: tried at once on the caller's thread, completed later by the engine's.
 #include "base/files/limits.hpp"
-#include "base/sys/patiently.hpp"
 #include "loop/waits/watcher.hpp"
 #include "share/queue/receive_call.hpp"
 #include "share/queue/received_message.hpp"
@@ -47,7 +46,7 @@ completion failed_with(std::exception_ptr why) {
 completion with_message(const std::shared_ptr<end>& from, end::state& state,
                         detail::queue_message message) {
     completion result;
-    result.message = base::make_shared_patiently<received_message>(from, state, std::move(message));
+    result.message = std::make_shared<received_message>(from, state, std::move(message));
     return result;
 }
 
