@@ -12,7 +12,7 @@ namespace cohort {
 /// one, or a lower one where the kernel denies the best.
 class capability {
 public:
-    /// "reactor", "start", "descriptors", "stolen status", "tree", "parent death",
+    /// "reactor", "start", "descriptors", "stolen status", "tree", "limits", "parent death",
     /// "sharing" or "device memory".
     std::string need;
     std::string tier;  ///< the tier that serves the need, such as "io_uring"
@@ -33,6 +33,7 @@ public:
     capability descriptors;    ///< how a child is kept from inheriting descriptors
     capability stolen_status;  ///< whether an exit status that another waiter took can be read back
     capability tree;           ///< how the processes that workers started are ended
+    capability limits;         ///< which of memory_max, cpu_max, tasks_max and the like will work
     capability parent_death;   ///< how workers and their processes end when this process dies
     capability sharing;        ///< whether shared memory can have names
     capability device_memory;  ///< whether CUDA's driver is there, see cuda.hpp

@@ -153,8 +153,9 @@ public:
     ///    "clone", "parent death signal", "process group", "cgroup", "descriptors", "stdin",
     ///    "stdout" and "stderr" (also a pipe or a file that this process opens for the worker's
     ///    stream), "redirect" (any other descriptor), "chdir", "affinity", "exec"; a
-    ///    setting of limits_of: "nice", "io_priority", "scheduling", "oom_score_adj", "limit",
-    ///    "groups", "user", "no_new_privileges";
+    ///    setting of limits_of: "nice", "io_priority", "scheduling", "timer_slack",
+    ///    "oom_score_adj", "limit", "groups", "user", "no_new_privileges"; "capabilities" (those of
+    ///    the calling thread);
     ///  - for the group: "limit" (too few descriptors), "memory" (no memory), "memory file",
     ///    "pipe" (for what forked copies report of their starts), "socket" (for results that hold
     ///    descriptors), "cgroup", "logs" (the directory of options::logs() exists already, or can't
@@ -162,7 +163,8 @@ public:
     ///    executable() needs start_method::spawn);
     ///  - because this process must not start groups: "worker_main" (not reached in this worker),
     ///    "daemon" (this is a daemonic worker), "threads" (the library's threads can't be started),
-    ///    "exit" (the program is exiting).
+    ///    "exit" (the program is exiting), "confinement" (EPERM: the calling thread has a filter of
+    ///    system calls, a namespace or a root directory that the library's threads do not have).
     const std::string& stage() const noexcept { return *stage_; }
     /// The failed step, its object, the reason, and the worker if it concerns one:
     /// `exec("trian.py"): No such file or directory (worker 3)`.

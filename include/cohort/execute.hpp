@@ -15,7 +15,8 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 
 /// Executes one command and gives its outcome: exit code or signal, cause, and what it wrote. Its
 /// standard output and standard error are captured (outcome::out and outcome::err), each with the
-/// limits of capture(), unless the command says where they go.
+/// limits of capture(), unless the command says where they go. It inherits RANK, WORLD_SIZE and the
+/// like from this program unchanged: only the workers of a group have a rank of their own.
 ///
 ///     auto one = co_await cohort::execute(cohort::command("git", "status"), 2s);
 ///     if (one.success()) fmt::print("{}", one.out.text());

@@ -5,6 +5,7 @@
 #include <cohort/detail/limits.hpp>
 #include <cohort/policies.hpp>
 
+#include <chrono>
 #include <concepts>
 #include <initializer_list>
 #include <string>
@@ -22,8 +23,11 @@ class where_it_runs;
 /// The setters of what a worker may use, which `options` and `command` share. The child sets them
 /// before its program or function begins, by every start method. One that the kernel refuses fails
 /// the start: spawn_error, with the stage that the setter names. What a command sets stands over
-/// what the options set. What is not set is as in the caller; with start_method::forkserver, as it
-/// was when the fork server was started.
+/// what the options set. What is not set is as in a child of the calling thread: nice value, class
+/// and level of reads and writes, scheduling, CPUs, timer slack, user and groups, capabilities and
+/// no_new_privileges, also those that this thread has changed for itself alone. Resource limits and
+/// oom_score_adj are the process's; with start_method::forkserver, as they were when the fork
+/// server was started.
 template <class Derived>
 class limits_of {
 public:
@@ -57,7 +61,7 @@ public:
     /// @throws std::invalid_argument  `value` is out of that range
     /// @source setpriority(2)
     Derived& nice(int value) {
-        limits().set_nice(value);
+        limits().set(&detail::worker_limits::nice, value);
         return self();
     }
 
@@ -76,6 +80,17 @@ public:
     /// @source sched(7)
     Derived& batch_scheduling() {
         limits().batch_scheduling = true;
+        return self();
+    }
+
+    /// By how much the kernel may prolong the sleeps and timed waits of the worker, to end several
+    /// at once. Those of real-time classes are not prolonged. Stage "timer_slack".
+    /// @param most  usually 50 us
+    /// @throws std::invalid_argument  `most` is negative or 0
+    /// @source PR_SET_TIMERSLACK of prctl(2)
+    Derived& timer_slack(std::chrono::nanoseconds most) {
+        limits().set(&detail::worker_limits::timer_slack,
+                     detail::count_of("timer_slack", most.count()));
         return self();
     }
 
@@ -115,7 +130,7 @@ public:
     /// @throws std::invalid_argument  `value` is out of that range
     /// @source /proc/self/oom_score_adj of proc(5)
     Derived& oom_score_adj(int value) {
-        limits().set_oom_score_adj(value);
+        limits().set(&detail::worker_limits::oom_score_adj, value);
         return self();
     }
 
@@ -175,7 +190,7 @@ public:
     /// has it as the name of its process only, of which the kernel shows 15 bytes.
     /// @throws std::invalid_argument  the name is empty or contains a NUL
     Derived& argv0(std::string name) {
-        limits().set_argv0(std::move(name));
+        limits().set(&detail::worker_limits::argv0, std::move(name));
         return self();
     }
 
@@ -191,7 +206,7 @@ public:
     /// @param path  absolute
     /// @throws std::invalid_argument  the path is not absolute or contains a NUL
     Derived& executable(std::string path) {
-        limits().set_executable(std::move(path));
+        limits().set(&detail::worker_limits::executable, std::move(path));
         return self();
     }
 
@@ -207,14 +222,14 @@ public:
     /// @throws std::invalid_argument  `bytes` is negative or 0
     template <std::integral Bytes>
     Derived& memory_max(Bytes bytes) {
-        limits().set_memory_max(detail::count_of("memory_max", bytes));
+        limits().set(&detail::worker_limits::memory_max, detail::count_of("memory_max", bytes));
         return self();
     }
     /// How much time of CPUs the worker may use: the time of so many, of any (cpu.max).
     /// @param cores  at least 0.01
     /// @throws std::invalid_argument  `cores` is less, or not a number
     Derived& cpu_max(double cores) {
-        limits().set_cpu_max(cores);
+        limits().set(&detail::worker_limits::cpu_max, cores);
         return self();
     }
     /// How many processes and threads the worker may be, all that it starts included (pids.max).
@@ -222,7 +237,7 @@ public:
     /// @throws std::invalid_argument  `n` is negative or 0
     template <std::integral Number>
     Derived& tasks_max(Number n) {
-        limits().set_tasks_max(detail::count_of("tasks_max", n));
+        limits().set(&detail::worker_limits::tasks_max, detail::count_of("tasks_max", n));
         return self();
     }
 

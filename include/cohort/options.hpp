@@ -105,7 +105,10 @@ public:
 
     /// How long each worker may take, from its own start. Then this worker alone is stopped: the
     /// stop signal, and SIGKILL after grace_period. It has failed with cause::timed_out, whatever
-    /// it does then, and on_failure() says what the group does. Default: no limit.
+    /// it does then, and on_failure() says what the group does. The start itself may take as long,
+    /// from when its turn has come, and at least a second. Then its child gets SIGKILL: spawn fails
+    /// with std::errc::timed_out, and with at_once() a worker that waited has failed with
+    /// cause::timed_out and pid 0. Default: no limit.
     /// @throws std::invalid_argument  `d` is negative or not a number
     template <class Rep, class Period>
     options& worker_time_limit(std::chrono::duration<Rep, Period> d) {
@@ -141,9 +144,10 @@ public:
 
     /// Whether a command gets a file into which it may write its error. The environment variables
     /// COHORT_ERROR_FILE and TORCHELASTIC_ERROR_FILE name it. It costs one more descriptor in the
-    /// command, numbered 60 or above, which the command's own children inherit unless they close
-    /// it. With false there is neither the descriptor nor a variable; variables of these names in
-    /// the caller's environment are not passed on. Default true. Has no effect on functions.
+    /// command, numbered 960 or above (60 or above where RLIMIT_NOFILE is lower), which the
+    /// command's own children inherit unless they close it. With false there is neither the
+    /// descriptor nor a variable; variables of these names in the caller's environment are not
+    /// passed on. Default true. Has no effect on functions.
     /// @source error files of torch elastic
     options& error_file(bool on);
 

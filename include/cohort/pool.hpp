@@ -235,8 +235,8 @@ private:
 
 /// Starts a pool of workers. Ends when pool_options::at_least of them are ready.
 ///
-/// The call reads environ, working directory and affinity, and encodes the initializer, on the
-/// caller's thread. Workers that start later get the same.
+/// The call reads environ, working directory, umask, affinity, priorities and rights, and encodes
+/// the initializer, on the caller's thread. Workers that start later get the same.
 /// @param how  pool_options, or just the number of workers at most
 /// @throws pool_broken  pool_options::start_attempts workers in a row have died before they were
 /// ready; the failure of the last one is nested: a spawn_error if it could not be started

@@ -96,8 +96,8 @@ private:
 /// A handle, as queue_writer. Each value goes to one reader. Every get throws codec_error if what
 /// came is no T, also where nlohmann-json has thrown; what the value's own from_json throws, as it
 /// is; sharing_error if there is no room for descriptors; and std::logic_error after a close().
-/// What is no T or was refused by its from_json is lost; otherwise the value waits in the queue:
-/// after std::bad_alloc for one more get. It is lost, too, if 10 seconds bring no memory for it.
+/// What is no T, was refused by its from_json or found no memory (std::bad_alloc) is lost, else
+/// the value waits in the queue.
 /// Of an asynchronous get, what is wrong with the handle or the timeout leaves the call itself.
 /// @thread_safety all calls from any thread; assignment as of std::shared_ptr.
 template <class T>

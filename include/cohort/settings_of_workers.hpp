@@ -59,8 +59,8 @@ public:
     }
 
     /// How long the group waits for a worker after SIGKILL before it gives the worker up as
-    /// cause::unkillable, and for a start that is cancelled before it is reported to hang
-    /// (ETIMEDOUT). Default 10 s.
+    /// cause::unkillable, for what an ended worker has left in its process group, and for a start
+    /// that is cancelled before it is reported to hang (ETIMEDOUT). Default 10 s.
     /// @throws std::invalid_argument  `d` is negative or not a number
     template <class Rep, class Period>
     Derived& kill_timeout(std::chrono::duration<Rep, Period> d) {
@@ -78,7 +78,8 @@ public:
 
     /// Whether each worker leads a process group of its own or stays in the caller's. In its own
     /// group, the processes that it started end with it, and the terminal's Ctrl-C does not reach
-    /// it. Default process_group::own.
+    /// it. Its outcome is told, and it starts again, when these are gone, at most kill_timeout
+    /// later. Default process_group::own.
     Derived& process_group(cohort::process_group group) {
         settings().process_group = group;
         return self();
@@ -86,7 +87,8 @@ public:
 
     /// Whether the group gets a cgroup (version 2) of its own. Then all processes that its workers
     /// started are killed at the end of the group, even those in a session of their own (setsid,
-    /// double fork). Only limits such as memory_max() need a controller.
+    /// double fork). With restart() that happens at the end of each attempt. Only limits such as
+    /// memory_max() need a controller.
     ///
     /// Default cgroup::automatic: the group gets a cgroup below the cgroup of this process where
     /// capabilities() says that this is possible, and silently none elsewhere. It gets none with

@@ -33,7 +33,10 @@ namespace detail::inline v0_1 {
 struct sink_access;
 }
 
-/// A stream of the worker is that of this program. As a source of input: its standard input.
+/// A stream of the worker is that of this program. As a source of input: its standard input. If it
+/// is non-blocking here (Asio makes it so), a worker that is started then gets the same pipe, FIFO
+/// or terminal opened anew, which blocks. A socket can't be opened anew, so it is non-blocking in
+/// the worker too.
 class inherit {
 public:
     inherit() = default;

@@ -16,7 +16,9 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// Starts a group of workers; all or nothing, index 0 first. With options::at_once that holds for
 /// the first of them.
 ///
-/// The call reads environ, working directory and affinity, on the caller's thread.
+/// The call reads environ, working directory, affinity, priorities and rights, on the caller's
+/// thread. A thread that has confined itself after the first start of a group is refused: see
+/// "confinement" at spawn_error::stage().
 ///
 /// In a copy of this process that fork(2) has made, the library starts afresh, with threads of its
 /// own. The threads of Asio's system_context are not in the copy. So await the group on an
@@ -53,6 +55,7 @@ template <class Work>
 /// @return the report of a group in which every worker ended with success
 /// @throws spawn_error, std::invalid_argument, std::logic_error, codec_error, sharing_error  the
 /// group could not be started, for the reasons that spawn names
+/// @throws std::invalid_argument  a worker has feed(), which needs a group to be written to
 /// @throws process_raised_exception, process_exited_exception, host_lost  the first failure in
 /// time; the other workers are stopped and reaped before the throw
 /// @throws group_timed_out  no worker failed, and options::time_limit was reached

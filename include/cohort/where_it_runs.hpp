@@ -52,7 +52,7 @@ public:
     /// Sets a variable in the worker's environment, which otherwise is the caller's. The library
     /// sets RANK and WORLD_SIZE to the worker's index and the size of its group, LOCAL_RANK and
     /// LOCAL_WORLD_SIZE to the same among the workers at its host, and with options::restart those
-    /// that restarts names; this can override them.
+    /// that restarts names; this can override them. For the command of execute() it sets none.
     /// @param name   not empty, and without '=' and NUL
     /// @param value  text, a path, or anything that fmt can format
     /// @throws std::invalid_argument  no environment can hold the name or the value, or only the
@@ -90,8 +90,7 @@ public:
 
     /// The file mode creation mask with which the worker starts, see umask(2). It applies also to
     /// files of stdout_to and stderr_to that the worker itself opens, but not to those that this
-    /// process writes, see file. By default the caller's; with start_method::forkserver, that with
-    /// which the fork server was started.
+    /// process writes, see file. By default the caller's.
     /// @param mask  permission bits, such as 077
     /// @throws std::invalid_argument  `mask` has bits outside 0777
     Derived& umask(mode_t mask) {

@@ -119,8 +119,11 @@ COHORT_API void check_handler_thread() noexcept;
 COHORT_API group_ref create_group(spawn_plan plan);
 /// Starts the workers. Completes with done, failed or aborted.
 COHORT_API void start_group(const group_ref& group, receiver to);
-/// Starts the workers. Completes with failed or aborted, or with done when the last worker has
-/// ended.
+/// For a group that the user never gets, and so can't read from or write to: forgets its lines.
+/// @throws std::invalid_argument  the input of a worker is feed(), which nobody could fill
+COHORT_API void prepare_run(const group_ref& group);
+/// prepare_run(), and starts the workers. Completes with failed or aborted, or with done when the
+/// last worker has ended.
 COHORT_API void run_group(const group_ref& group, receiver to);
 /// Completes with done when the last worker has ended, or with time_up at `until`.
 COHORT_API void await_end(const group_ref& group, std::optional<time_point> until, receiver to);

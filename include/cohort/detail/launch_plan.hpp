@@ -124,17 +124,11 @@ COHORT_API launch_plan plan_of(const launch_settings& settings,
 /// @throws std::runtime_error     this is no list of names, one a line: what is wrong with it
 COHORT_API void take_names(launch_plan& plan, std::string_view printed);
 
-/// Whether srun's stderr says that it could not start because of the job's GPUs. Slurm 22.05 says
-/// so of each step that asks for none, in a job that was made with --gpus=N. False where the user
-/// asks for some.
-COHORT_API bool is_refused_for_gpus(const launch_plan& plan, std::string_view printed) noexcept;
-/// The command that prints which GPUs the job has on which node, for command_with_gpus(). Empty:
-/// a second try would be of no use.
-COHORT_API std::optional<program> gpus_command(const launch_plan& plan);
-/// commands[host] for a second try: with the GPUs that the job has on that node.
-/// @param printed  the output of gpus_command()
-/// @return empty: it names no GPUs on that node
-COHORT_API std::optional<program> command_with_gpus(const launch_plan& plan, std::size_t host,
-                                                    std::string_view printed);
+/// What the user can do about a launcher that has failed, to stand behind the text that says so.
+/// Known is one case: in a job that was made with --gpus=N, Slurm 22.05 refuses each step that does
+/// not say how many GPUs it needs.
+/// @param printed  the launcher's stderr
+/// @return empty: nothing is known, or the user has said which GPUs he wants
+COHORT_API std::string_view help_with(const launch_plan& plan, std::string_view printed) noexcept;
 
 }  // namespace cohort::detail::inline v0_1

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include <sys/types.h>
@@ -48,12 +49,14 @@ struct user_choice {
 };
 
 /// What a worker may use: the data behind limits_of<Derived>. What is empty is as in the caller.
-/// The setters check their arguments and throw std::invalid_argument with a sentence.
+/// The setters check their arguments and throw std::invalid_argument with a sentence. The rule of
+/// each limit, and what the child does with it, stand in src/protocol/order/limit_rows.hpp.
 struct worker_limits {
     std::map<resource, soft_and_hard> resources;
     std::optional<int> nice;
     std::optional<io_priority_choice> io_priority;
     bool batch_scheduling = false;
+    std::optional<std::uint64_t> timer_slack;  // in nanoseconds
     std::optional<cpu_choice> cpus;
     std::optional<int> oom_score_adj;
     std::optional<user_choice> user;
@@ -68,18 +71,14 @@ struct worker_limits {
     std::optional<std::uint64_t> tasks_max;
 
     COHORT_API void set_resource(resource which, std::uint64_t soft, std::uint64_t hard);
-    COHORT_API void set_nice(int value);
     COHORT_API void set_io_priority(io_class of, int level);
-    COHORT_API void set_oom_score_adj(int value);
     COHORT_API void set_cpus(std::string_view list);
     COHORT_API void set_cpus(std::vector<int> list);
     COHORT_API void set_user(const std::string& name);
     COHORT_API void set_user(uid_t user, gid_t group);
-    COHORT_API void set_argv0(std::string name);
-    COHORT_API void set_executable(std::string path);
-    COHORT_API void set_memory_max(std::uint64_t bytes);
-    COHORT_API void set_cpu_max(double cores);
-    COHORT_API void set_tasks_max(std::uint64_t n);
+    /// Sets one that is a number or a text.
+    template <class T>
+    COHORT_API void set(std::optional<T> worker_limits::*which, std::type_identity_t<T> value);
     bool need_cgroup() const noexcept { return memory_max || cpu_max || tasks_max; }
 
     /// Sets here what is set in `over`.

@@ -142,6 +142,7 @@ struct spawn_plan {
     std::optional<numbering> part;
     // What a part's workers are told besides, each unless they choose it themselves.
     std::vector<env_change> host_variables;
+    bool has_ranks = true;    // RANK and the like tell each worker its place; false: are inherited
     bool has_keeper = false;  // exit() leaves the group to what keeps it
 
     bool calls_function() const noexcept { return function || call; }

@@ -40,15 +40,8 @@ struct queue_message {
     std::vector<attachment> attachments;
     make_target made_by = nullptr;  // what has made `owner`; null: something else
     std::shared_ptr<share::arrived> arrived;  // what was received and not looked at; null: nothing
-    std::shared_ptr<const void> underway;  // of a call that may give it back; null: it can't
-    bool was_given_back = false;           // because there was no memory for its value
+    std::shared_ptr<const void> underway;     // of a call that may give it back; null: it can't
 };
-
-/// Whether a message may be given back for which there was no memory: once, because a value that
-/// always needs too much would keep all others waiting.
-inline bool may_give_back(queue_message& message) noexcept {
-    return !std::exchange(message.was_given_back, true);
-}
 
 /// FNV-1a of 64 bits: by it a reader sees that a packet holds a value of another type.
 constexpr std::uint64_t type_hash(std::string_view type_name) noexcept {

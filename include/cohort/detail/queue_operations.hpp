@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <utility>
@@ -22,8 +21,7 @@
 // The calls of queues: what they give, and how they are awaited.
 namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
-/// The values in messages. If one can't be decoded, the next call throws. Lost is at most that one,
-/// and not where memory was short for the first time.
+/// The values in messages. If one can't be decoded, the next call throws. Lost is at most that one.
 template <class T>
 std::vector<T> values_in(const queue_end& from, std::span<queue_message> messages) {
     std::vector<T> values;
@@ -32,29 +30,12 @@ std::vector<T> values_in(const queue_end& from, std::span<queue_message> message
         values.reserve(messages.size());
         for (; i < messages.size(); ++i)
             values.push_back(value_in<T>(messages[i]));
-    } catch (const std::bad_alloc&) {
-        const bool stays = !values.empty() || may_give_back(messages[i]);
-        from.give_back(messages.subspan(stays ? i : i + 1));
-        if (values.empty())
-            throw;
     } catch (...) {
         from.give_back(messages.subspan(values.empty() ? i + 1 : i));
         if (values.empty())
             throw;
     }
     return values;
-}
-
-/// The value in a message, which goes back where memory was short for the first time.
-template <class T>
-T value_of(const queue_end& from, queue_message& message) {
-    try {
-        return value_in<T>(message);
-    } catch (const std::bad_alloc&) {
-        if (may_give_back(message))
-            from.give_back(std::span(&message, 1));
-        throw;
-    }
 }
 
 /// A blocking get.
@@ -64,7 +45,7 @@ received<T> receive_one(const queue_end& from, const patience& how_long) {
     const auto answer = from.receive(messages, 1, how_long);
     if (messages.empty())
         return received<T>(answer);
-    return received<T>(value_of<T>(from, messages.front()));
+    return received<T>(value_in<T>(messages.front()));
 }
 
 // --- awaited ---
@@ -148,7 +129,7 @@ private:
     std::exception_ptr take(share::received_message& from) {
         try {
             auto taken = take_message(from);
-            value_ = type(value_of<T>(taken.from, taken.message));
+            value_ = type(value_in<T>(taken.message));
             return nullptr;
         } catch (...) {
             return std::current_exception();

@@ -104,7 +104,7 @@ asio::awaitable<report> await_run(unstarted_group from) {
     const group_handle stops_when_destroyed(from.state());
     if (from.call_shares()) {
         group_request end(group_job(from.state(), request(request::kind::end, "run")), where);
-        forget_lines(from.state());  // as in run_group()
+        prepare_run(from.state());
         const group started = co_await await_start(std::move(from));
         co_return co_await await_result(std::move(end), Result());
     }

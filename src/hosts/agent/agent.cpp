@@ -2,7 +2,6 @@
 #include "hosts/agent/agent.hpp"
 
 #include "base/sys/host_name.hpp"
-#include "base/sys/patiently.hpp"
 #include "protocol/trace/modules.hpp"
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <sys/auxv.h>
@@ -150,8 +150,8 @@ void agent::start(std::uint32_t number, std::vector<std::byte> plan) {
                                         "its agent ends", -1, "plan"};
         return link_->send({frame_kind::not_started, number}, write_message(why));
     }
-    const auto group = base::make_shared_patiently<agent_group>(
-        runtime_, link_, number, [weak = weak_from_this()] {
+    const auto group =
+        std::make_shared<agent_group>(runtime_, link_, number, [weak = weak_from_this()] {
             if (const auto self = weak.lock())
                 self->say_bye_when_told();
         });
@@ -227,7 +227,7 @@ void agent::welcomed(std::span<const std::byte> body) {
 void agent::refuse(breach how) { link_->refuse(how); }
 
 void agent::ended(const connection_end& how) {
-    over({false, base::patiently([&] { return text_of(how); })});
+    over({false, text_of(how)});
     for (const auto& [number, group] : std::exchange(groups_, {}))
         group->close();
     close();

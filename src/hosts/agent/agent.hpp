@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "hosts/agent/agent_group.hpp"
 #include "hosts/connection/connection.hpp"
@@ -13,11 +12,13 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace cohort::multihost {
 
@@ -61,7 +62,7 @@ private:
 
     loop::runtime& runtime_;
     std::shared_ptr<connection> link_;
-    base::patient_map<std::uint32_t, std::shared_ptr<agent_group>> groups_;  // not yet forgotten
+    std::map<std::uint32_t, std::shared_ptr<agent_group>> groups_;  // not yet forgotten
     base::unique_fd end_signals_;
     std::mutex mutex_;  // for the next two
     // Not a future: of a thread that waits for one, ThreadSanitizer delays the signals.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "hosts/agent/agent_group.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "group/border/create_group.hpp"
 #include "group/state/group_state.hpp"
 #include "hosts/values/end_bytes.hpp"
@@ -72,8 +71,6 @@ struct agent_group::making {
             else
                 failure = {std::make_error_code(std::errc::invalid_argument), plan.problem, -1,
                            "plan"};
-        } catch (const std::bad_alloc&) {
-            throw;
         } catch (const std::exception& e) {
             failure = failure_of(e);
         }
@@ -82,8 +79,8 @@ struct agent_group::making {
 };
 
 void agent_group::begin(std::vector<std::byte> plan) {
-    auto result = base::make_shared_patiently<making>();
-    const auto bytes = base::make_shared_patiently<const std::vector<std::byte>>(std::move(plan));
+    auto result = std::make_shared<making>();
+    const auto bytes = std::make_shared<const std::vector<std::byte>>(std::move(plan));
     runtime_.parsing(bytes->size())
         .run([result, bytes] { result->run(*bytes); },
              [self = shared_from_this(), result] { self->made(*result); });
@@ -105,11 +102,9 @@ void agent_group::made(making& result) {
                   },
                   [weak = weak_from_this()](int index, pid_t pid) {
                       if (const auto self = weak.lock())
-                          self->say(frame_kind::begun, base::patiently([&] {
-                                        return write_message(begun_worker{index, pid});
-                                    }));
+                          self->say(frame_kind::begun, write_message(begun_worker{index, pid}));
                   }});
-    auto streams = base::make_shared_patiently<agent_streams>(
+    auto streams = std::make_shared<agent_streams>(
         detail::streams_of(group_),
         [link = link_, number = number_](frame_kind kind, std::vector<std::byte> body) {
             link->send({kind, number}, std::move(body));
@@ -120,15 +115,14 @@ void agent_group::made(making& result) {
     try {
         detail::start_group(group_, {weak_from_this(), start_operation, true});
     } catch (const std::exception& e) {  // this process ends
-        base::patiently([&] { fail(failure_of(e)); });
+        fail(failure_of(e));
     }
 }
 
 void agent_group::fail(const detail::start_failure& why) {
-    runtime_.output().post(
-        [self = shared_from_this(), body = base::patiently([&] { return write_message(why); })] {
-            self->tell_last(frame_kind::not_started, body);
-        });
+    runtime_.output().post([self = shared_from_this(), body = write_message(why)] {
+        self->tell_last(frame_kind::not_started, body);
+    });
 }
 
 void agent_group::stop_by_origin(const ladder_spans& spans) {
@@ -166,14 +160,12 @@ void agent_group::usage() {
 }
 
 void agent_group::tell_usage(const detail::completion& result) {
-    say(frame_kind::used, base::patiently([&] {
-            used_resources said;
-            if (result.what == detail::completion::kind::failed)
-                said.error = number_of(result.error);
-            else if (result.usage)
-                said.workers = *result.usage;
-            return write_message(said);
-        }));
+    used_resources said;
+    if (result.what == detail::completion::kind::failed)
+        said.error = number_of(result.error);
+    else if (result.usage)
+        said.workers = *result.usage;
+    say(frame_kind::used, write_message(said));
 }
 
 detail::delivery agent_group::complete(detail::operation_id id,
@@ -195,8 +187,7 @@ detail::delivery agent_group::complete(detail::operation_id id,
 
 void agent_group::tell_start() {
     has_started_ = true;
-    say(frame_kind::started,
-        base::patiently([&] { return write_message(started_workers{group_->snapshot().pids()}); }));
+    say(frame_kind::started, write_message(started_workers{group_->snapshot().pids()}));
     for (const auto& each : std::exchange(failed_in_start_, {}))
         tell_failure(each);
     ask_next();
@@ -212,7 +203,7 @@ void agent_group::has_failed(int index) {
 }
 
 void agent_group::tell_failure(const failed_worker& which) {
-    say(frame_kind::failed, base::patiently([&] { return write_message(which); }));
+    say(frame_kind::failed, write_message(which));
 }
 
 void agent_group::ask_next() {
@@ -234,7 +225,7 @@ void agent_group::tell_end(std::shared_ptr<const detail::ended_worker> end) {
 }
 
 void agent_group::write_end_of(std::shared_ptr<const detail::ended_worker> end) {
-    auto bytes = base::make_shared_patiently<std::optional<std::vector<std::byte>>>();
+    auto bytes = std::make_shared<std::optional<std::vector<std::byte>>>();
     const auto work = [bytes, end, stopped = stopped_at_] {
         const auto now = std::chrono::steady_clock::now();
         auto told = *end;

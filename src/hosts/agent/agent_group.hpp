@@ -2,19 +2,19 @@
 #pragma once
 
 #include "base/sys/callback.hpp"
-#include "base/sys/patient_containers.hpp"
 #include "hosts/connection/agent_streams.hpp"
-#include "hosts/values/messages.hpp"
 #include "hosts/connection/connection.hpp"
 #include "hosts/link/bodies.hpp"
 #include "hosts/link/frame.hpp"
 #include "hosts/link/frame_reader.hpp"
+#include "hosts/values/messages.hpp"
 #include "loop/runtime/runtime.hpp"
 
 #include <cohort/detail/border.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -93,11 +93,11 @@ private:
     std::optional<ladder_spans> stopped_;  // before it was made
     std::optional<time_point> stopped_at_;
     bool has_started_ = false;
-    base::patient_vector<failed_worker> failed_in_start_;
+    std::vector<failed_worker> failed_in_start_;
     bool is_open_ = false;
     struct {
         std::shared_ptr<agent_streams> streams;  // null: the group is being made, or is closed
-        base::patient_deque<message> early;      // before it was made
+        std::deque<message> early;               // before it was made
         std::size_t early_bytes = 0;
         bool is_told = false;  // the last report was made
         bool is_closed = false;

@@ -60,9 +60,8 @@ hosts_ref create_hosts(const launch_settings& how) {
     } catch (const std::system_error& e) {
         throw spawn_error(e.code(), "starting the library's threads", -1, "threads");
     }
-    return std::make_shared<hosts_state>(
-        multihost::origin{services, protocol::capture_caller(services.runtime().pid())},
-        std::move(plan));
+    return std::make_shared<hosts_state>(multihost::origin{services, caller_of(services)},
+                                         std::move(plan));
 }
 
 void reach_hosts(const hosts_ref& hosts, receiver to) {

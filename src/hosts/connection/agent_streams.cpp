@@ -84,8 +84,7 @@ std::optional<breach> agent_streams::heard_input(const message& what) {
         return std::nullopt;
     }
     std::string text;
-    base::patiently(
-        [&] { text.assign(reinterpret_cast<const char*>(came.data.data()), came.data.size()); });
+    text.assign(reinterpret_cast<const char*>(came.data.data()), came.data.size());
     group->feed(head.index, std::move(text),
                 [answered](std::error_code error) { answered(!error); });
     return std::nullopt;
@@ -95,9 +94,7 @@ void agent_streams::answer(int index, std::size_t cost, bool is_taken) {
     if (!to_)
         return;
     input_[static_cast<std::size_t>(index)] -= cost;
-    to_(frame_kind::input_credit, base::patiently([&] {
-            return write_message(input_answer{index, is_taken});
-        }));
+    to_(frame_kind::input_credit, write_message(input_answer{index, is_taken}));
 }
 
 // --- to the origin ---
@@ -148,7 +145,7 @@ std::vector<std::byte> agent_streams::pay_for(std::size_t place, const send_queu
                            which.is_end,
                            which.lost.lines,
                            which.lost.bytes};
-    return base::patiently([&] { return write_data(head, std::as_bytes(std::span(which.bytes))); });
+    return write_data(head, std::as_bytes(std::span(which.bytes)));
 }
 
 void agent_streams::make_ready(std::size_t place) {

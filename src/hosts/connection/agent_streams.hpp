@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "hosts/connection/send_queue.hpp"
 #include "hosts/connection/windows.hpp"
 #include "hosts/link/breach.hpp"
@@ -14,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -94,10 +94,10 @@ private:
         loop::time_point::duration flush_timeout;
     } how_;
     say to_;  // null: closed
-    base::patient_vector<stream_state> streams_;
-    base::patient_vector<std::uint64_t> input_;  // by index: what was not answered
+    std::vector<stream_state> streams_;
+    std::vector<std::uint64_t> input_;  // by index: what was not answered
     sender_credit data_{data_window};
-    base::patient_deque<std::size_t> ready_;  // streams with something to send, and credit
+    std::deque<std::size_t> ready_;           // streams with something to send, and credit
     std::size_t droppable_ = 0;               // bytes of streams that drop
     std::size_t unread_ = 0;                  // what was added since some were sent
     loop::task sent_;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "hosts/connection/connection.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "hosts/link/bodies.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <set>
 #include <utility>
 
 namespace cohort::multihost {
@@ -34,7 +34,7 @@ connection::connection(loop::engine& loop, base::unique_fd in,
     : loop_(loop), ours_(how.ours), session_(how.session.value_or(0)),
       knows_session_(how.session.has_value()), reader_(other(how.ours), how.largest, how.session),
       lease_(how.lease, std::chrono::steady_clock::now()) {
-    out_ = base::make_shared_patiently<output::pipe_writer>(loop_, std::move(out));
+    out_ = std::make_shared<output::pipe_writer>(loop_, std::move(out));
     in_fd_ = std::move(in);
 }
 
@@ -42,14 +42,13 @@ connection::~connection() = default;
 
 void connection::begin(std::weak_ptr<listener> to) {
     listener_ = std::move(to);
-    in_ = base::make_shared_patiently<output::pipe_reader>(
-        loop_, std::move(in_fd_), shared_from_this(),
-        base::make_shared_patiently<std::atomic<int>>(0));
+    in_ = std::make_shared<output::pipe_reader>(loop_, std::move(in_fd_), shared_from_this(),
+                                                std::make_shared<std::atomic<int>>(0));
     in_->begin();
     if (!knows_session_)
         return;  // the other end speaks first
     frame_writer frames(ours_, session_);
-    base::patiently([&] { frames.add_greeting(); });
+    frames.add_greeting();
     write(frames);
 }
 
@@ -84,7 +83,7 @@ void connection::hear(message what) {
     if (!std::exchange(knows_session_, true)) {
         session_ = *reader_.session();
         frame_writer frames(ours_, session_);
-        base::patiently([&] { frames.add_greeting(); });
+        frames.add_greeting();
         write(frames);
     }
     if (what.name.kind == frame_kind::beat) {
@@ -114,7 +113,7 @@ void connection::end(std::error_code) {
 
 void connection::send(const frame_name& name, std::span<const std::byte> body) {
     std::vector<std::byte> copy;
-    base::patiently([&] { copy.assign(body.begin(), body.end()); });
+    copy.assign(body.begin(), body.end());
     send(name, std::move(copy));
 }
 
@@ -151,7 +150,7 @@ void connection::pump() {
         return;
     }
     frame_writer frames(ours_, session_);
-    base::patiently([&] { add_next(frames); });
+    add_next(frames);
     write(frames);
 }
 
@@ -159,7 +158,7 @@ void connection::pump() {
 void connection::add_next(frame_writer& frames) {
     // The first message opens the link. Nothing overtakes the start of its group, because an agent
     // takes what it does not know for what is over, nor that this has started.
-    base::patient_set<std::uint32_t> unstarted;
+    std::set<std::uint32_t> unstarted;
     for (auto at = waiting_.begin(); is_.first_written && at != waiting_.end();)
         if (at->name.kind == frame_kind::start || at->name.kind == frame_kind::started) {
             unstarted.insert(at->name.group);
@@ -189,8 +188,7 @@ void connection::write(frame_writer& frames) {
     const auto bytes = frames.take();
     bytes_.moved.fetch_add(bytes.size(), std::memory_order_relaxed);
     std::string text;
-    base::patiently(
-        [&] { text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size()); });
+    text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     out_->write(0, std::move(text), [weak = weak_from_this()](std::error_code error) {
         if (const auto self = weak.lock())
             self->wrote(error);
@@ -219,9 +217,8 @@ void connection::look_at_lease() {
         case lease_action::wait:
             return arm();
         case lease_action::send_beat:
-            send({frame_kind::beat}, base::patiently([&] {
-                     return write_beat(lease_.make_beat(std::chrono::steady_clock::now()));
-                 }));
+            send({frame_kind::beat},
+                 write_beat(lease_.make_beat(std::chrono::steady_clock::now())));
             break;
         case lease_action::read:
             timer_ = loop_.timer().at(std::chrono::steady_clock::now() + time_to_read,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "base/sys/unique_fd.hpp"
 #include "hosts/link/breach.hpp"
 #include "hosts/link/frame.hpp"
@@ -14,6 +13,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -129,7 +129,7 @@ private:
     base::unique_fd in_fd_;  // until begin()
     std::shared_ptr<output::pipe_reader> in_;
     std::shared_ptr<output::pipe_writer> out_;
-    base::patient_deque<waiting> waiting_;  // to be written
+    std::deque<waiting> waiting_;  // to be written
     struct {
         std::size_t unsent = 0;
         std::atomic<std::uint64_t> moved = 0;

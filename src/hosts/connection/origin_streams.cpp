@@ -46,10 +46,8 @@ void origin_streams::begin() {
             const auto self = weak.lock();
             if (!self || !self->to_)
                 return;
-            self->to_(
-                frame_kind::input, base::patiently([&] {
-                    return write_data(input_head{index, is_end}, std::as_bytes(std::span(text)));
-                }));
+            self->to_(frame_kind::input,
+                      write_data(input_head{index, is_end}, std::as_bytes(std::span(text))));
         });
 }
 
@@ -111,7 +109,7 @@ void origin_streams::say_credit(const std::optional<std::size_t>& place, std::ui
         given.index = index_of(*place);
         given.from = which_stream(*place);
     }
-    to_(frame_kind::data_credit, base::patiently([&] { return write_message(given); }));
+    to_(frame_kind::data_credit, write_message(given));
 }
 
 void origin_streams::over() {

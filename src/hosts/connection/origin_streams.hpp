@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "hosts/connection/windows.hpp"
 #include "hosts/link/breach.hpp"
 #include "hosts/link/credits.hpp"
@@ -61,8 +60,8 @@ private:
     const worker_range workers_;
     const bool may_start_again_;
     say to_;  // null: over
-    base::patient_vector<stream_state> streams_;
-    base::patient_vector<std::shared_ptr<output::far_writer>> feeds_;  // null: it has none
+    std::vector<stream_state> streams_;
+    std::vector<std::shared_ptr<output::far_writer>> feeds_;  // null: it has none
     receiver_credit data_{data_window};
 };
 

@@ -31,7 +31,7 @@ send_queue::part& send_queue::last_of(int attempt, std::size_t size) {
 
 void send_queue::add(int attempt, std::string_view bytes) {
     part& to = last_of(attempt, bytes.size());
-    base::patiently([&] { to.bytes += bytes; });
+    to.bytes += bytes;
     bytes_ += bytes.size();
 }
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
-
 #include <cohort/detail/line_run.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -65,7 +64,7 @@ private:
     part& last_of(int attempt, std::size_t size);
     std::size_t drop_from(part& from, std::size_t size);
 
-    base::patient_deque<part> parts_;
+    std::deque<part> parts_;
     std::size_t bytes_ = 0;
     std::size_t ends_ = 0;
 };

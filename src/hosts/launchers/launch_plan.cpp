@@ -18,6 +18,10 @@ namespace {
 
 constexpr std::size_t longest_output = std::size_t{1} << 20;
 constexpr std::string_view refused_for_gpus = "Invalid generic resource (gres) specification";
+constexpr std::string_view help_with_gpus =
+    ", because the step does not say how many of the job's GPUs it needs: add "
+    ".arguments(\"--gres=gpu:N\") to slurm(), where every node has at least N of them, or "
+    ".arguments(\"--gres=none\")";
 
 /// A path that is relative to the caller's directory, as an absolute one.
 std::string absolute(const std::string& path, const std::string& directory) {
@@ -112,27 +116,11 @@ void take_names(launch_plan& plan, std::string_view printed) {
     plan.commands = std::move(commands);
 }
 
-bool is_refused_for_gpus(const launch_plan& plan, std::string_view printed) noexcept {
-    return plan.job && !plan.job->user_asks_for_gpus &&
-           base::contains(printed, multihost::refused_for_gpus);
-}
-
-std::optional<program> gpus_command(const launch_plan& plan) {
-    if (!plan.job || plan.job->user_asks_for_gpus)
-        return std::nullopt;
-    program made{{"scontrol", "--details", "show", "job", plan.job->id}, {}};
-    made.where.env = plan.job->scrub;
-    return made;
-}
-
-std::optional<program> command_with_gpus(const launch_plan& plan, std::size_t host,
-                                         std::string_view printed) {
-    const auto& node = plan.hosts.at(host);
-    const int gpus = multihost::gpus_on(printed.substr(0, multihost::longest_output), node);
-    if (gpus == 0)
-        return std::nullopt;
-    return multihost::srun_command(plan.job.value(), node, plan.agent,
-                                   {fmt::format("--gres=gpu:{}", gpus)});
+std::string_view help_with(const launch_plan& plan, std::string_view printed) noexcept {
+    if (plan.job && !plan.job->user_asks_for_gpus &&
+        base::contains(printed, multihost::refused_for_gpus))
+        return multihost::help_with_gpus;
+    return {};
 }
 
 }  // namespace cohort::detail::inline v0_1

@@ -163,13 +163,12 @@ std::vector<std::string> slurm_names(std::string_view printed) {
 }
 
 detail::program srun_command(const detail::slurm_job& job, const std::string& node,
-                             const std::vector<std::string>& agent,
-                             const std::vector<std::string>& more) {
+                             const std::vector<std::string>& agent) {
     detail::program made{{"srun", "--jobid=" + job.id, "-N1", "-n1", "-w", node, "--overlap",
                           "--mem=0", "--mpi=none", "--cpu-bind=none", "--no-kill",
                           "--kill-on-bad-exit=0", "--wait=0"},
                          {}};
-    for (const auto* words : {&more, &job.arguments, &agent})
+    for (const auto* words : {&job.arguments, &agent})
         made.argv.insert(made.argv.end(), words->begin(), words->end());
     made.where.env = job.scrub;
     // Slurm then gives the step what the job has on its node, GPUs included. 22.05 ignores it.

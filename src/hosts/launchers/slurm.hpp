@@ -36,16 +36,7 @@ detail::program slurm_names_command(const detail::slurm_job& job,
 std::vector<std::string> slurm_names(std::string_view printed);
 
 /// The command that starts the agent on a node, as a step of the job.
-/// @param more  further options, ahead of the user's
 detail::program srun_command(const detail::slurm_job& job, const std::string& node,
-                             const std::vector<std::string>& agent,
-                             const std::vector<std::string>& more = {});
-
-/// The number of GPUs that the job has on a node; 0: none, or the text does not say so.
-/// @param printed  the output of `scontrol --details show job`
-int gpus_on(std::string_view printed, std::string_view node);
-
-/// Whether a list as Slurm writes it, such as "n[1-3,07],m", names the node.
-bool names_node(std::string_view list, std::string_view node);
+                             const std::vector<std::string>& agent);
 
 }  // namespace cohort::multihost

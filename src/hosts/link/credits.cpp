@@ -9,7 +9,6 @@ namespace cohort::multihost {
 std::uint64_t sender_credit::take(std::uint64_t wanted, spend from) noexcept {
     const auto taken = std::min(wanted, left(from));
     left_ -= taken;
-    waits_ = waits_ || taken < wanted;
     return taken;
 }
 
@@ -18,10 +17,6 @@ std::optional<breach> sender_credit::given(std::uint64_t bytes) noexcept {
         return breach::overcredit;
     left_ += bytes;
     return std::nullopt;
-}
-
-bool sender_credit::can_go_on() noexcept {
-    return waits_ && left() > 0 && std::exchange(waits_, false);
 }
 
 std::optional<breach> receiver_credit::received(std::uint64_t bytes) noexcept {

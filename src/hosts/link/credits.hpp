@@ -26,8 +26,6 @@ public:
     std::uint64_t take(std::uint64_t wanted, spend from = spend::window) noexcept;
     /// The receiver has given more. @return a breach: more than the window then
     std::optional<breach> given(std::uint64_t bytes) noexcept;
-    /// Whether there is credit again for a sender that has got less than it wanted. Tells so once.
-    bool can_go_on() noexcept;
 
     std::uint64_t left(spend from = spend::window) const noexcept {
         return from == spend::reserve_too ? left_ : left_ - std::min(left_, reserve_);
@@ -37,7 +35,6 @@ private:
     std::uint64_t window_;  // with the reserve
     std::uint64_t reserve_;
     std::uint64_t left_;
-    bool waits_ = false;
 };
 
 /// The receiver's side: what it gives back as it consumes. The bytes of the window are always of

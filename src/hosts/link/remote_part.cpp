@@ -174,7 +174,7 @@ void remote_part::table::end(part_state how) {
 
 std::vector<part_action> remote_part::on(const part_event& e, time_point now) {
     std::vector<part_action> todo;
-    todo.reserve(most_actions);  // nothing else here can throw, and nothing has changed yet
+    todo.reserve(most_actions);
     table row{*this, e, now, todo};
     (row.*table::cells[static_cast<std::size_t>(state_)][static_cast<std::size_t>(e.what)])();
     return todo;

@@ -104,7 +104,6 @@ public:
 
     /// Takes in one event. What the origin asks at the wrong time changes nothing.
     /// @return the actions, in the order in which they must be done
-    /// @throws std::bad_alloc  nothing has changed then.
     std::vector<part_action> on(const part_event& e, time_point now);
 
     part_state current() const noexcept { return state_; }

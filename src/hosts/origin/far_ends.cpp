@@ -22,7 +22,9 @@ void mark_host_ended(far_end& end, const far_stop& by) {
     const bool is_told = !by.told_to_end.empty();
     const bool has_reason = by.sent || by.holds;  // of the group's own
     const bool came_first = is_told && (!by.sent || by.told_at <= *by.sent);
-    const bool was_stopped = judged.victim && (!has_reason || came_first);
+    // A batch there starts no more by itself after a process that it could not kill.
+    const bool was_started = left.pid != 0;
+    const bool was_stopped = judged.victim && (came_first || (!has_reason && was_started));
     const bool was_signaled =
         is_told && !judged.victim && left.status.signaled() && left.status.signal() == SIGTERM;
     if (judged.success || !(was_stopped || was_signaled))

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "hosts/origin/far_group.hpp"
 
-#include "base/sys/patiently.hpp"
-
 #include <cohort/detail/duration.hpp>
 #include <cohort/host_errors.hpp>
 
@@ -129,22 +127,19 @@ void far_group::part_started(const far_part& part, const std::vector<pid_t>& pid
 void far_group::part_not_started(const far_part& part, detail::start_failure why) {
     if (const auto* const told = part.told_to_end(); told && was_cancelled(why))
         return lose_start(part, told->why);
-    if (!start_.is_held || !was_cancelled(why))
-        base::patiently([&] {
-            why.text += " on " + part.host();
-            fail_start(detail::failure_of(why));
-        });
+    if (!start_.is_held || !was_cancelled(why)) {
+        why.text += " on " + part.host();
+        fail_start(detail::failure_of(why));
+    }
     part_has_answered();
 }
 
 /// A start that was stopped stays that, whatever becomes of a host then.
 void far_group::lose_start(const far_part& part, const std::string& why) {
     if (!start_.is_held)
-        base::patiently([&] {
-            fail_start(std::make_exception_ptr(host_lost(
-                fmt::format("host {} was lost during the start: {}", part.host(), why),
-                part.workers().first, 0, nullptr, part.host())));
-        });
+        fail_start(std::make_exception_ptr(
+            host_lost(fmt::format("host {} was lost during the start: {}", part.host(), why),
+                      part.workers().first, 0, nullptr, part.host())));
     part_has_answered();
 }
 
@@ -254,8 +249,7 @@ far_stop far_group::stop_at(const far_part& part) const {
 }
 
 void far_group::worker_ended(const far_part& part, detail::ended_worker end) {
-    auto judged = base::patiently(
-        [&] { return judge_told(end, part.workers().first, stop_at(part)); });
+    auto judged = judge_told(end, part.workers().first, stop_at(part));
     detail::outcome_access::work(judged.left) = works_.of(judged.left.index);
     publish(std::move(end), std::move(judged));
 }
@@ -275,13 +269,11 @@ void far_group::part_lost(const far_part& part, const std::string& why, time_poi
 
 void far_group::lose_worker(const far_part& part, int index, const std::string& why,
                             time_point last) {
-    auto judged = base::patiently([&] {
-        return judge_lost({index, roll_.attempt(index),
-                           snapshot_.pids()[static_cast<std::size_t>(index)], part.host(), why,
-                           works_.of(index), life_.began, last, part.failed_at(index),
-                           std::chrono::steady_clock::now(), std::chrono::system_clock::now()},
-                          stop_at(part));
-    });
+    auto judged =
+        judge_lost({index, roll_.attempt(index), snapshot_.pids()[static_cast<std::size_t>(index)],
+                    part.host(), why, works_.of(index), life_.began, last, part.failed_at(index),
+                    std::chrono::steady_clock::now(), std::chrono::system_clock::now()},
+                   stop_at(part));
     publish({}, std::move(judged));
 }
 
@@ -291,8 +283,7 @@ void far_group::publish(detail::ended_worker end, far_end judged) {
     const bool is_well = judged.judged.success;
     roll_.ended(judged.left.index, end.restarts);
     outcomes_.add(number);
-    outcomes_.set_named(number,
-                        base::make_shared_patiently<const outcome>(std::move(judged.left)),
+    outcomes_.set_named(number, std::make_shared<const outcome>(std::move(judged.left)),
                         std::move(judged.judged), end.restarts);
     outcomes_.set_output(number, {std::move(end.out), std::move(end.err), std::move(end.note)});
     if (end.restarts)
@@ -330,7 +321,7 @@ void far_group::go_on_ending() {
 
 void far_group::publish_end() {
     const auto end = outcomes_.end();
-    base::patiently([&] { end->keep_last_words(); });
+    end->keep_last_words();
     streams_->group_ended();
     snapshot_.close(end);
     complete_start(end);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "hosts/origin/far_part.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "hosts/values/messages.hpp"
 
 #include <chrono>
@@ -54,9 +53,7 @@ void far_part::signal(std::optional<int> index, int signo) {
     if (index)
         *index -= workers().first;
     if (!part_.is_over() && !plan_)
-        say(frame_kind::signal, base::patiently([&] {
-                return write_message(signal_request{index, signo});
-            }));
+        say(frame_kind::signal, write_message(signal_request{index, signo}));
 }
 
 bool far_part::ask_usage() {
@@ -81,7 +78,7 @@ void far_part::happen(const part_event& e) {
     const auto keep = group_.lock();
     const auto self = shared_from_this();
     const auto now = std::chrono::steady_clock::now();
-    for (const auto& action : base::patiently([&] { return part_.on(e, now); }))
+    for (const auto& action : part_.on(e, now))
         perform(action);
     arm_deadline();
 }
@@ -94,7 +91,7 @@ void far_part::perform(const part_action& what) {
         return say(frame_kind::gate);
     case part_action::kind::send_stop:
         if (!plan_)  // else it follows the plan
-            say(frame_kind::stop, base::patiently([&] { return write_message(part_.spans()); }));
+            say(frame_kind::stop, write_message(part_.spans()));
         return;
     case part_action::kind::send_leave:
         return say(frame_kind::leave);
@@ -126,8 +123,7 @@ void far_part::report_loss() {
         loss_.why = too_slow;
         link_->give_up_agent(loss_.why);
     } else if (loss_.why.empty()) {
-        loss_.why = base::patiently(
-            [&] { return std::string("it broke the protocol: ") + to_string(*loss.how); });
+        loss_.why = std::string("it broke the protocol: ") + to_string(*loss.how);
         link_->parts().refuse(*loss.how);
     }
     listener_.part_lost(*this, loss_.why, loss_.last_heard);
@@ -135,7 +131,7 @@ void far_part::report_loss() {
 
 /// A stop that came meanwhile follows it.
 void far_part::send_start() {
-    auto bytes = base::make_shared_patiently<std::optional<std::vector<std::byte>>>();
+    auto bytes = std::make_shared<std::optional<std::vector<std::byte>>>();
     runtime_.parsing().run(
         [bytes, plan = plan_, part = how_.part] { *bytes = write_plan(*plan, part); },
         [self = shared_from_this(), keep = group_.lock(), bytes] {

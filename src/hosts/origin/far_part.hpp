@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "hosts/link/remote_part.hpp"
 #include "hosts/origin/agent_news.hpp"
 #include "hosts/origin/backlog.hpp"
@@ -18,6 +17,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -150,14 +151,14 @@ private:
     std::weak_ptr<const void> group_;
     std::shared_ptr<const detail::spawn_plan> plan_;  // until it is sent
     struct {
-        base::patient_deque<news> queue;
+        std::deque<news> queue;
         bool is_reading = false;
         int attempts = 0;               // to read the first one
         agent_news* current = nullptr;  // while it is taken
     } in_;
     backlog unread_;  // what is in the queue, or on its way to it
     link_loss loss_;
-    base::patient_map<int, time_point> failed_;  // by the index at the host
+    std::map<int, time_point> failed_;  // by the index at the host
     struct {
         std::optional<time_point> at;  // as the machine has it
         std::optional<loop::timer_id> timer;

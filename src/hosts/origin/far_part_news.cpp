@@ -3,17 +3,19 @@
 #include "hosts/origin/far_part.hpp"
 
 #include "base/files/dispose.hpp"
-#include "base/sys/patiently.hpp"
 #include "hosts/values/messages.hpp"
 
 #include <chrono>
+#include <deque>
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace cohort::multihost {
 namespace {
 
 /// How often to try again where a message can't be read, because there is no thread or no memory.
-constexpr int most_attempts = base::longest_wait_for_memory / far_part::pause;
+constexpr int most_attempts = std::chrono::seconds(10) / far_part::pause;
 
 }  // namespace
 
@@ -36,7 +38,7 @@ void far_part::heard(message what, const arrival& when) {
         return link_->parts().link().refuse(breach::order);
     }
     const auto size = what.body.size();
-    auto one = base::make_shared_patiently<news>(news{std::move(what), size, when});
+    auto one = std::make_shared<news>(news{std::move(what), size, when});
     if (const auto& said = *one->said; said.name.kind == frame_kind::failed)
         one->failed = read_message<failed_worker>(said.body, workers().count);
     unread_.came(size);
@@ -82,15 +84,14 @@ void far_part::forget_news() {
     for (const auto& each : in_.queue)
         if (each.said)
             unread_.taken(each.size);
-    base::dispose(base::make_shared_patiently<const base::patient_deque<news>>(
-        std::exchange(in_.queue, {})));
+    base::dispose(std::make_shared<const std::deque<news>>(std::exchange(in_.queue, {})));
 }
 
 /// The workers decide how long this takes, so it is done elsewhere.
 void far_part::read(news& one) {
     in_.is_reading = true;
     const auto place = place_at(how_.ends, one.when);
-    auto result = base::make_shared_patiently<reading>();
+    auto result = std::make_shared<reading>();
     // The queue keeps the message until it is read. What it takes is given back here.
     const auto work = [result, place, &said = *one.said] {
         *result = read_news(said, place);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "group/state/snapshot.hpp"
 
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -62,7 +62,7 @@ private:
     }
 
     groups::snapshot& shown_;
-    base::patient_vector<worker> workers_;
+    std::vector<worker> workers_;
     int waiting_ = 0;
 };
 

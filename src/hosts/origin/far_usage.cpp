@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "hosts/origin/far_usage.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "group/supervisor/usage_looks.hpp"
 
 #include <algorithm>
@@ -29,15 +28,12 @@ void far_usage::begin() {
 
 void far_usage::tell() {
     std::ranges::sort(found_, {}, &worker_usage::index);
-    const auto done = base::patiently([&] {
-        detail::completion result;
-        if (error_ != 0)
-            result = groups::failed_usage({error_, std::system_category()});
-        else
-            result.usage =
-                std::make_shared<const std::vector<worker_usage>>(found_.begin(), found_.end());
-        return result;
-    });
+    detail::completion done;
+    if (error_ != 0)
+        done = groups::failed_usage({error_, std::system_category()});
+    else
+        done.usage =
+            std::make_shared<const std::vector<worker_usage>>(found_.begin(), found_.end());
     for (const auto& to : std::exchange(now_, {}))
         runtime_.deliver(to, done);
     if (!next_.empty())

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "hosts/origin/far_part.hpp"
 #include "loop/runtime/runtime.hpp"
 
@@ -9,6 +8,7 @@
 #include <cohort/usage.hpp>
 
 #include <memory>
+#include <set>
 #include <vector>
 
 namespace cohort::multihost {
@@ -32,11 +32,11 @@ private:
 
     loop::runtime& runtime_;
     const std::vector<std::shared_ptr<far_part>>& parts_;  // the group's
-    base::patient_set<const far_part*> asked_;             // that have not answered
-    base::patient_vector<worker_usage> found_;
+    std::set<const far_part*> asked_;                      // that have not answered
+    std::vector<worker_usage> found_;
     int error_ = 0;  // of errno: why a host can't answer
-    base::patient_vector<detail::receiver> now_;
-    base::patient_vector<detail::receiver> next_;
+    std::vector<detail::receiver> now_;
+    std::vector<detail::receiver> next_;
 };
 
 }  // namespace cohort::multihost

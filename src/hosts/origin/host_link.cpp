@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "hosts/origin/host_link.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "base/text/text.hpp"
 #include "group/border/create_group.hpp"
 #include "hosts/launchers/launcher_group.hpp"
@@ -67,8 +66,7 @@ detail::delivery host_link::complete(detail::operation_id id,
         return detail::delivery::posted;
     }
     if (result.not_started)
-        base::patiently(
-            [&] { fail("launcher", result.not_started->code, result.not_started->text); });
+        fail("launcher", result.not_started->code, result.not_started->text);
     launcher_ended(result);
     return detail::delivery::posted;
 }
@@ -78,7 +76,7 @@ void host_link::launcher_ended(const detail::completion& result) {
     is_.launcher_over = true;
     if (!is_.reached && !failure_ && !is_.leaving)
         return with_noise([](host_link& h, const std::string& noise) {
-            base::patiently([&] { h.fail_by_end(noise); });
+            h.fail_by_end(noise);
             h.go_on();
         });
     if (failure_)
@@ -126,7 +124,7 @@ void host_link::heard(message what) {
         auto said = read_message<detail::start_failure>(what.body);
         if (!said)
             return link_->refuse(breach::body);
-        auto why = base::make_shared_patiently<detail::start_failure>(std::move(*said));
+        auto why = std::make_shared<detail::start_failure>(std::move(*said));
         return on_engine([why = std::move(why)](host_link& h) { h.answered(why.get()); });
     }
     case frame_kind::told_to_end: {
@@ -153,12 +151,11 @@ void host_link::greeted(const read_value<hello>& said) {
     if (is_.greeted || failure_)
         return;
     is_.greeted = true;
-    auto wrong = base::patiently([&] { return find_misfit(said, *how_.own); });
+    auto wrong = find_misfit(said, *how_.own);
     if (wrong)
         return fail(wrong->stage, wrong->code, std::move(wrong->text));
     runtime_.output().post([self = shared_from_this()] {
-        self->link_->send({frame_kind::welcome},
-                          base::patiently([&] { return write_message(self->how_.answer); }));
+        self->link_->send({frame_kind::welcome}, write_message(self->how_.answer));
     });
 }
 
@@ -166,7 +163,7 @@ void host_link::answered(const detail::start_failure* why) {
     if (!is_.greeted || is_.reached || is_.leaving || failure_)
         return;
     if (why != nullptr)
-        return base::patiently([&] { fail("hello", why->code, why->text); });
+        return fail("hello", why->code, why->text);
     is_.reached = true;
     listener_.reached(number_);
 }
@@ -175,14 +172,12 @@ void host_link::answered(const detail::start_failure* why) {
 void host_link::told_to_end(int signo) {
     if (is_.leaving || is_.link_over || failure_ || std::exchange(is_.told_to_end, true))
         return;
-    base::patiently([&] {
-        loss_ = loss_of({connection_end::kind::left}, host_timeout());
-        const auto name = exit_status::from_signal(signo, false).signal_name();
-        loss_->why = "its agent was told to end (" + name + ")";
-        loss_->last_heard = std::chrono::steady_clock::now();
-        if (!is_.reached)
-            fail("hello", std::make_error_code(std::errc::interrupted), loss_->why);
-    });
+    loss_ = loss_of({connection_end::kind::left}, host_timeout());
+    const auto name = exit_status::from_signal(signo, false).signal_name();
+    loss_->why = "its agent was told to end (" + name + ")";
+    loss_->last_heard = std::chrono::steady_clock::now();
+    if (!is_.reached)
+        fail("hello", std::make_error_code(std::errc::interrupted), loss_->why);
 }
 
 void host_link::link_ended(const connection_end& how, time_point last_heard) {
@@ -202,7 +197,7 @@ void host_link::link_ended(const connection_end& how, time_point last_heard) {
 /// With what was written before the hello, which the output thread knows.
 void host_link::fail_with_noise(std::error_code code, std::string text) {
     with_noise([code, text = std::move(text)](host_link& h, const std::string& noise) {
-        base::patiently([&] { h.fail("hello", code, text + noise); });
+        h.fail("hello", code, text + noise);
     });
 }
 
@@ -210,11 +205,9 @@ template <class Then>
 void host_link::with_noise(Then then) {
     runtime_.output().post([self = shared_from_this(), then = std::move(then)] {
         std::string noise;
-        base::patiently([&] {
-            noise = base::clean_and_bounded(self->link_->noise(), most_noise);
-            if (!noise.empty())
-                noise.insert(0, ", after it had written: ");
-        });
+        noise = base::clean_and_bounded(self->link_->noise(), most_noise);
+        if (!noise.empty())
+            noise.insert(0, ", after it had written: ");
         self->on_engine([then, noise](host_link& h) { then(h, noise); });
     });
 }
@@ -242,13 +235,11 @@ void host_link::note_loss(const connection_end& how, time_point last_heard) {
 void host_link::tell_lost() {
     if (std::exchange(is_.told, true))
         return;
-    base::patiently([&] {
-        if (is_.launcher_over && !is_.told_to_end) {
-            const auto words = launcher_end_.words();
-            loss_->why = launcher_end_.text() + (words.empty() ? "" : ", " + words);
-        }
-    });
-    listener_.lost(number_, base::patiently([&] { return loss_->why; }));
+    if (is_.launcher_over && !is_.told_to_end) {
+        const auto words = launcher_end_.words();
+        loss_->why = launcher_end_.text() + (words.empty() ? "" : ", " + words);
+    }
+    listener_.lost(number_, loss_->why);
     const auto promised = detail::saturating_add(time_point(host_timeout()), parts_->lose(*loss_));
     if (!is_.launcher_over)  // until then the agent sees the loss, and stops its workers
         after(promised.time_since_epoch(), &host_link::stop);
@@ -265,7 +256,7 @@ void host_link::fail(const char* stage, std::error_code code, std::string text) 
 void host_link::tell_failure() {
     if (std::exchange(is_.told, true))
         return;
-    base::patiently([&] { failure_->words = launcher_end_.words(); });
+    failure_->words = launcher_end_.words();
     listener_.not_reached(number_, *failure_);
 }
 
@@ -274,9 +265,7 @@ void host_link::tell_failure() {
 void host_link::open_part(std::uint32_t group, const std::shared_ptr<part_listener>& part,
                           std::size_t largest) {
     if (is_.told || is_.leaving) {
-        const auto how = base::patiently([&] {
-            return loss_.value_or(loss_of({connection_end::kind::left}, host_timeout()));
-        });
+        const auto how = loss_.value_or(loss_of({connection_end::kind::left}, host_timeout()));
         return runtime_.loop().post([part, how] { part->link_lost(how); });
     }
     parts_->open(group, part, largest);
@@ -287,7 +276,7 @@ void host_link::give_up_agent(const std::string& why) {
         return;
     loss_ = loss_of({connection_end::kind::silent}, host_timeout());
     loss_->last_heard = std::chrono::steady_clock::now();
-    base::patiently([&] { loss_->why = why; });
+    loss_->why = why;
     runtime_.output().post([self = shared_from_this()] { self->link_->abandon(); });
     tell_lost();
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "hosts/origin/hosts_state.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "base/values/quantity.hpp"
 #include "group/state/group_state.hpp"
 #include "hosts/agent/agent.hpp"
@@ -42,11 +41,7 @@ multihost::welcome welcome_of(const launch_plan& plan) {
 }
 
 hosts_state::hosts_state(multihost::origin from, launch_plan plan)
-    : from_(std::move(from)), plan_(std::move(plan)),
-      second_try_(from_, plan_,
-                  [this](int host, const std::optional<program>& command,
-                         const multihost::unreached& why) { try_again(host, command, why); }),
-      leavers_(runtime(), runtime().loop()) {
+    : from_(std::move(from)), plan_(std::move(plan)), leavers_(runtime(), runtime().loop()) {
     if (plan_.names_command)
         names_ = std::make_shared<multihost::query>(from_, *plan_.names_command);
     else
@@ -55,18 +50,14 @@ hosts_state::hosts_state(multihost::origin from, launch_plan plan)
 
 void hosts_state::make_links() {
     own_ = std::make_shared<const multihost::hello>(multihost::hello_of_this_process());
+    multihost::host_link::listener& self = *this;
     for (std::size_t i = 0; i < plan_.hosts.size(); ++i)
-        links_.push_back(link_to(static_cast<int>(i), plan_.commands[i]));
+        links_.push_back(std::make_shared<multihost::host_link>(
+            from_, self, static_cast<int>(i),
+            multihost::host_link::settings{plan_.hosts[i], plan_.commands[i], welcome_of(plan_),
+                                           own_}));
     const std::lock_guard lock(shown_.mutex);
     shown_.is_alive.resize(links_.size());
-}
-
-std::shared_ptr<multihost::host_link> hosts_state::link_to(int host, const program& command) {
-    multihost::host_link::listener& self = *this;
-    return std::make_shared<multihost::host_link>(
-        from_, self, host,
-        multihost::host_link::settings{plan_.hosts[static_cast<std::size_t>(host)], command,
-                                       welcome_of(plan_), own_});
 }
 
 std::vector<std::string> hosts_state::lost(const std::vector<int>& among) const {
@@ -148,7 +139,6 @@ void hosts_state::time_is_up() {
              "launcher", "");
     const auto why = "it has not said hello within " + base::duration_text(plan_.reach_within) +
                      multihost::question_of_hello;
-    second_try_.stop();
     for (int i = start_.begun; i-- > 0;)
         links_[static_cast<std::size_t>(i)]->give_up(why);
 }
@@ -165,35 +155,15 @@ void hosts_state::reached(int host) {
 }
 
 /// The others are let go, and the start fails when all launchers have ended.
-void hosts_state::not_reached(int host, multihost::unreached why) {
-    if (!leave_.has_begun && second_try_.takes(host, why))
-        return;
+void hosts_state::not_reached(int, multihost::unreached why) {
     ++start_.done;
+    why.text += help_with(plan_, why.words);
     fail(why.code, why.text, why.host, why.stage, why.words);
-}
-
-/// @param command  empty: it stays unreached
-void hosts_state::try_again(int host, const std::optional<program>& command,
-                            const multihost::unreached& why) {
-    const auto keep = shared_from_this();
-    if (command && start_.limit && !leave_.has_begun) {
-        try {
-            auto& link = links_[static_cast<std::size_t>(host)];
-            link = link_to(host, *command);
-            return link->start();
-        } catch (const std::exception&) {  // no descriptors: the first reason stays
-        }
-    }
-    ++leave_.gone;  // the first launcher has ended
-    ++start_.done;
-    fail(why.code, why.text, why.host, why.stage, why.words);
-    look_at_end();
 }
 
 void hosts_state::fail(std::error_code code, const std::string& text, const std::string& host,
                        const std::string& stage, const std::string& words) {
-    base::patiently(
-        [&] { fail(std::make_exception_ptr(reach_error(code, text, host, stage, words))); });
+    fail(std::make_exception_ptr(reach_error(code, text, host, stage, words)));
 }
 
 void hosts_state::fail(std::exception_ptr why) {
@@ -215,7 +185,7 @@ void hosts_state::lost(int host, std::string why) {
     const std::lock_guard lock(shown_.mutex);
     const auto at = static_cast<std::size_t>(host);
     shown_.is_alive[at] = false;
-    base::patiently([&] { shown_.lost.emplace_back(host, std::move(why)); });
+    shown_.lost.emplace_back(host, std::move(why));
 }
 
 // --- the end ---
@@ -260,7 +230,7 @@ void hosts_state::group_ended(const group_state& group) {
 /// Their groups are stopped before.
 void hosts_state::let_all_go() {
     leave_.is_wished = true;
-    const auto groups = base::patiently([&] { return groups_; });
+    const auto groups = groups_;
     for (const auto& [key, each] : groups)
         if (const auto group = each.lock())
             group->stop({});
@@ -269,7 +239,6 @@ void hosts_state::let_all_go() {
     const auto keep = shared_from_this();
     if (names_)
         names_->stop();
-    second_try_.stop();
     leave_.gone += static_cast<int>(links_.size()) - start_.begun;  // these have no launcher
     for (int i = start_.begun; i-- > 0;)
         links_[static_cast<std::size_t>(i)]->leave();
@@ -277,8 +246,6 @@ void hosts_state::let_all_go() {
 }
 
 void hosts_state::gone(int host) {
-    if (second_try_.takes_end(host))
-        return;
     {
         const std::lock_guard lock(shown_.mutex);
         shown_.is_alive[static_cast<std::size_t>(host)] = false;
@@ -288,8 +255,7 @@ void hosts_state::gone(int host) {
 }
 
 void hosts_state::look_at_end() {
-    if (!leave_.has_begun || names_ || second_try_.is_under_way() ||
-        leave_.gone < static_cast<int>(links_.size()))
+    if (!leave_.has_begun || names_ || leave_.gone < static_cast<int>(links_.size()))
         return;
     const auto keep = std::exchange(self_, nullptr);
     if (!keep)

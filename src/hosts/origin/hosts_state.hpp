@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "hosts/origin/host_link.hpp"
 #include "hosts/origin/query.hpp"
-#include "hosts/origin/second_try.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "loop/waits/waiters.hpp"
 
@@ -14,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -73,9 +72,6 @@ private:
     void gone(int host) override;
 
     void make_links();
-    std::shared_ptr<multihost::host_link> link_to(int host, const program& command);
-    void try_again(int host, const std::optional<program>& command,
-                   const multihost::unreached& why);
     void find_names();
     void named(const multihost::query::answer& found);
     void fail(std::error_code code, const std::string& text, const std::string& host,
@@ -90,8 +86,7 @@ private:
 
     const multihost::origin from_;
     launch_plan plan_;
-    std::shared_ptr<multihost::query> names_;  // while it runs
-    multihost::second_try second_try_;
+    std::shared_ptr<multihost::query> names_;      // while it runs
     std::shared_ptr<const multihost::hello> own_;  // what their agents must say
     std::vector<std::shared_ptr<multihost::host_link>> links_;
     struct {
@@ -110,7 +105,7 @@ private:
     } leave_;
     loop::waiters leavers_;
     std::atomic<std::uint32_t> last_group_ = 0;
-    base::patient_map<const group_state*, std::weak_ptr<group_state>> groups_;  // that live
+    std::map<const group_state*, std::weak_ptr<group_state>> groups_;  // that live
     loop::stop_spans::entry longest_stop_;
     std::shared_ptr<hosts_state> self_;  // keeps this alive while it has launchers
     struct {

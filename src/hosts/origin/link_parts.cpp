@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "hosts/origin/link_parts.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "base/values/quantity.hpp"
 
 #include <algorithm>
@@ -12,30 +11,28 @@ namespace cohort::multihost {
 link_loss loss_of(const connection_end& how, duration host_timeout) {
     link_loss loss;
     loss.broken = how.how;
-    base::patiently([&] {
-        switch (how.why) {
-        case connection_end::kind::left:
-            loss.how = part_event::kind::left;
-            loss.why = "its agent has ended";
-            break;
-        case connection_end::kind::cut:
-            loss.how = part_event::kind::cut;
-            loss.why = "its link has ended";
-            break;
-        case connection_end::kind::no_memory:
-            loss.how = part_event::kind::cut;
-            loss.why = no_memory_here;
-            break;
-        case connection_end::kind::silent:
-            loss.how = part_event::kind::silent;
-            loss.why = "no beat for " + base::duration_text(host_timeout);
-            break;
-        case connection_end::kind::broken:
-            loss.how = part_event::kind::broken;
-            loss.why = std::string("it broke the protocol: ") + to_string(*how.how);
-            break;
-        }
-    });
+    switch (how.why) {
+    case connection_end::kind::left:
+        loss.how = part_event::kind::left;
+        loss.why = "its agent has ended";
+        break;
+    case connection_end::kind::cut:
+        loss.how = part_event::kind::cut;
+        loss.why = "its link has ended";
+        break;
+    case connection_end::kind::no_memory:
+        loss.how = part_event::kind::cut;
+        loss.why = no_memory_here;
+        break;
+    case connection_end::kind::silent:
+        loss.how = part_event::kind::silent;
+        loss.why = "no beat for " + base::duration_text(host_timeout);
+        break;
+    case connection_end::kind::broken:
+        loss.how = part_event::kind::broken;
+        loss.why = std::string("it broke the protocol: ") + to_string(*how.how);
+        break;
+    }
     return loss;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "hosts/connection/arrival.hpp"
 #include "hosts/connection/connection.hpp"
 #include "hosts/link/frame_reader.hpp"
@@ -10,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,7 +77,7 @@ public:
     void hear(message what);
 
 private:
-    using parts = base::patient_map<std::uint32_t, std::weak_ptr<part_listener>>;
+    using parts = std::map<std::uint32_t, std::weak_ptr<part_listener>>;
 
     loop::runtime& runtime_;
     const std::shared_ptr<connection> link_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "hosts/origin/query.hpp"
 
-#include "base/sys/patiently.hpp"
 #include "base/values/group_end.hpp"
 #include "base/values/last_words.hpp"
 #include "group/border/create_group.hpp"
@@ -47,20 +46,18 @@ void query::start(base::callback<void(answer)> then) {
 detail::delivery query::complete(detail::operation_id, const detail::completion& result) noexcept {
     const auto self = shared_from_this();
     answer found;
-    base::patiently([&] {
-        if (result.not_started) {
-            found.problem = result.not_started->text + ": " + result.not_started->code.message();
-        } else if (!result.end || result.end->workers().empty()) {
-            found.problem = "it was stopped";
-        } else {
-            const auto& ended = *result.end->workers().front();
-            found.success = ended.left->status.success() && ended.out.lost() == 0;
-            found.printed = std::string_view(ended.out.head);
-            found.problem = to_string(ended.left->status);
-            if (const auto words = base::last_words(ended.err); !words.empty())
-                found.problem += ", " + words;
-        }
-    });
+    if (result.not_started) {
+        found.problem = result.not_started->text + ": " + result.not_started->code.message();
+    } else if (!result.end || result.end->workers().empty()) {
+        found.problem = "it was stopped";
+    } else {
+        const auto& ended = *result.end->workers().front();
+        found.success = ended.left->status.success() && ended.out.lost() == 0;
+        found.printed = std::string_view(ended.out.head);
+        found.problem = to_string(ended.left->status);
+        if (const auto words = base::last_words(ended.err); !words.empty())
+            found.problem += ", " + words;
+    }
     if (const auto then = std::exchange(then_, nullptr))
         then(std::move(found));
     return detail::delivery::posted;

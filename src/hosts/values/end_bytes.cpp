@@ -3,19 +3,18 @@
 
 #include "base/text/members.hpp"
 #include "protocol/record/error_json.hpp"
-#include "protocol/record/frames_json.hpp"
+#include "protocol/record/fields.hpp"
 
 #include <algorithm>
-#include <array>
-#include <csignal>
+#include <concepts>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace cohort::multihost {
 namespace {
 
 constexpr int last_signal_number = 64;
-constexpr std::size_t build_id_limit = 128;  // in hexadecimal digits
 constexpr std::size_t longest_type_name = std::size_t{1} << 16;
 
 /// Writes times as ages, and texts as long as a record may have them.
@@ -87,58 +86,43 @@ template <class T>
 concept end_wire = std::same_as<T, end_writer> || std::same_as<T, end_reader>;
 
 template <end_wire W>
-void walk(W& w, typename W::template of<stack_frame>& frame) {
-    auto& [function, file, line, inlined, module, offset, build_id] = frame;
-    w.name(function, base::name_limit);
-    w.name(file, base::name_limit);
-    w.number(line, 0);
-    w.flag(inlined);
-    w.name(module, base::name_limit);
-    w.number(offset);
-    w.name(build_id, build_id_limit);
+void walk_fields(W& w, auto& value);
+
+template <end_wire W>
+void walk(W& w, typename W::template of<std::string>& value, const protocol::fields::texts& rule) {
+    if (rule.kind == protocol::fields::texts::of::prose)
+        return w.clean(value, base::text_limit);
+    w.name(value, rule.most);
     if constexpr (W::reads)
-        if (!base::bytes_of_hex(build_id))
-            build_id.clear();
+        if (rule.kind == protocol::fields::texts::of::digits && !base::bytes_of_hex(value))
+            value.clear();
+}
+template <end_wire W, std::integral N>
+void walk(W& w, N& value, const protocol::fields::numbers& rule) {
+    using number = std::remove_const_t<N>;
+    w.number(value, rule.lowest<number>(), rule.highest<number>());
+}
+template <end_wire W>
+void walk(W& w, typename W::template of<std::chrono::microseconds>& value,
+          const protocol::fields::numbers& rule) {
+    auto count = value.count();
+    walk(w, count, rule);
+    if constexpr (W::reads)
+        value = std::chrono::microseconds(count);
+}
+template <end_wire W>
+void walk(W& w, typename W::template of<bool>& value, protocol::fields::any) {
+    w.flag(value);
+}
+template <end_wire W>
+void walk(W& w, typename W::template of<std::vector<stack_frame>>& frames, protocol::fields::any) {
+    w.list(frames, protocol::frame_limit, [&](auto& frame) { walk_fields(w, frame); });
 }
 
 template <end_wire W>
-void walk(W& w, typename W::template of<std::vector<stack_frame>>& frames) {
-    w.list(frames, protocol::frame_limit, [&](auto& frame) { walk(w, frame); });
-}
-
-template <end_wire W>
-void walk(W& w, typename W::template of<crash_record>& crash) {
-    auto& [signal, code, address, trace, frames] = crash;
-    w.number(signal, 1, last_signal_number);
-    w.number(code);
-    w.number(address);
-    w.clean(trace, base::text_limit);
-    walk(w, frames);
-}
-
-template <end_wire W>
-void walk(W& w, typename W::template of<activity>& one) {
-    auto& [id, name, state, wait_channel, frames] = one;
-    w.number(id, 0);
-    w.name(name, base::name_limit);
-    w.number(state, ' ' + 1, '~');
-    w.name(wait_channel, base::name_limit);
-    walk(w, frames);
-}
-
-template <end_wire W>
-void walk(W& w, typename W::template of<resource_usage>& usage) {
-    auto& [user_time, system_time, max_rss, minor_faults, major_faults, voluntary_switches,
-           involuntary_switches] = usage;
-    for (auto* const time : {&user_time, &system_time}) {
-        auto count = time->count();
-        w.number(count, 0);
-        if constexpr (W::reads)
-            *time = std::chrono::microseconds(count);
-    }
-    for (auto* const count :
-         {&max_rss, &minor_faults, &major_faults, &voluntary_switches, &involuntary_switches})
-        w.number(*count, 0);
+void walk_fields(W& w, auto& value) {
+    protocol::for_each_field<std::remove_cvref_t<decltype(value)>>(
+        [&](const auto& one) { walk(w, value.*one.member, one.rule); });
 }
 
 void walk(end_writer& w, const exit_status& status) {
@@ -186,7 +170,7 @@ void walk(end_reader& w, shared_record<error_record>& error) {
 void walk(end_writer& w, const shared_record<crash_record>& crash) {
     w.flag(crash.has_value());
     if (crash)
-        walk(w, *crash);
+        walk_fields(w, *crash);
 }
 
 void walk(end_reader& w, shared_record<crash_record>& crash) {
@@ -195,7 +179,7 @@ void walk(end_reader& w, shared_record<crash_record>& crash) {
     if (!is_there)
         return;
     crash_record came;
-    walk(w, came);
+    walk_fields(w, came);
     crash = std::move(came);
 }
 
@@ -255,10 +239,10 @@ void walk(W& w, typename W::template of<outcome>& left) {
             w.flag(first_failure);
             w.time(started);
             w.time(ended);
-            walk(w, usage);
+            walk_fields(w, usage);
             walk(w, error);
             walk(w, crash);
-            w.list(at_stop, protocol::activity_limit, [&](auto& one) { walk(w, one); });
+            w.list(at_stop, protocol::activity_limit, [&](auto& one) { walk_fields(w, one); });
             walk(w, work);
             if constexpr (W::reads) {
                 host = w.host();

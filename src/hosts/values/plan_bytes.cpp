@@ -77,8 +77,8 @@ template <wire W>
 void walk(W& w, typename W::template of<detail::spawn_plan>& plan,
           typename W::template of<std::vector<std::byte>>& with) {
     auto& [settings, function, arguments, call, programs, work, placements, attachments,
-           results_carry, told, part, host_variables, has_keeper] = plan;
-    (void)arguments, (void)has_keeper;
+           results_carry, told, part, host_variables, has_ranks, has_keeper] = plan;
+    (void)arguments, (void)has_ranks, (void)has_keeper;
     walk(w, *part);
     walk(w, settings);
     w.text(work);

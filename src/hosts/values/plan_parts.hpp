@@ -2,14 +2,19 @@
 #pragma once
 
 #include "hosts/values/wire.hpp"
+#include "protocol/order/limit_rows.hpp"
 
 #include <cohort/detail/plan.hpp>
 
+#include <concepts>
+#include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 // The members of a plan, each with its limits. All members of a type are bound by name: one that is
 // added to the type and not here is an error of the compiler.
@@ -150,27 +155,46 @@ void walk(W& w, typename W::template of<detail::cpu_choice>& choice) {
 }
 
 template <wire W>
-void walk(W& w, typename W::template of<detail::worker_limits>& limits) {
-    auto& [resources, nice, io_priority, batch_scheduling, cpus, oom_score_adj, user, groups,
-           no_new_privileges, session, argv0, executable, memory_max, cpu_max, tasks_max] = limits;
+void walk(W& w, typename W::template of<std::vector<gid_t>>& groups) {
+    w.list(groups, unlimited, [&](auto& one) { w.number(one); });
+}
+
+template <wire W>
+void walk(W& w, typename W::template of<std::map<resource, detail::soft_and_hard>>& resources) {
     w.map(resources, [&](auto& which, auto& limit) {
         w.one_of(which, resource::locked_memory);
         walk(w, limit);
     });
-    w.maybe(nice, [&](auto& set) { w.number(set, -20, 19); });
-    w.maybe(io_priority, [&](auto& set) { walk(w, set); });
-    w.flag(batch_scheduling);
-    w.maybe(cpus, [&](auto& set) { walk(w, set); });
-    w.maybe(oom_score_adj, [&](auto& set) { w.number(set, -1000, 1000); });
-    w.maybe(user, [&](auto& set) { walk(w, set); });
-    w.maybe(groups, [&](auto& set) { w.list(set, unlimited, [&](auto& one) { w.number(one); }); });
-    w.flag(no_new_privileges);
-    w.flag(session);
-    maybe_word(w, argv0);
-    maybe_word(w, executable);
-    maybe_number(w, memory_max);
-    w.maybe(cpu_max, [&](auto& set) { w.real(set, 0, 65'536); });
-    maybe_number(w, tasks_max);
+}
+
+template <wire W, class T>
+void walk_one(W& w, T& value) {
+    using type = std::remove_const_t<T>;
+    if constexpr (std::same_as<type, bool>)
+        w.flag(value);
+    else if constexpr (std::integral<type>)
+        w.number(value);
+    else if constexpr (std::floating_point<type>)
+        w.real(value, std::numeric_limits<type>::lowest(), std::numeric_limits<type>::max());
+    else if constexpr (std::same_as<type, std::string>)
+        w.word(value);
+    else
+        walk(w, value);
+}
+
+template <wire W>
+void walk(W& w, typename W::template of<detail::worker_limits>& limits) {
+    protocol::for_each_limit([&](const auto& row) {
+        auto& value = limits.*row.member;
+        if constexpr (requires { value.has_value(); })
+            w.maybe(value, [&](auto& set) {
+                walk_one(w, set);
+                if constexpr (W::reads && requires { row.rule(row.setter, set); })
+                    row.rule(row.setter, set);
+            });
+        else
+            walk_one(w, value);
+    });
 }
 
 /// Lets the setters check what came.

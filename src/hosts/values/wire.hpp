@@ -217,7 +217,6 @@ template <class T>
 struct read_value {
     std::optional<T> value;
     std::string problem;  // a sentence; empty if there is a value
-    bool lacks_memory = false;  // that is the problem, so it may be read later
 
     explicit operator bool() const noexcept { return value.has_value(); }
     T& operator*() noexcept { return *value; }
@@ -227,22 +226,17 @@ struct read_value {
 /// Calls `read(reader, value)` and requires that nothing is left then.
 /// @param what  for the sentence: "the end of a worker"
 template <class T, class Reader, class Read>
-read_value<T> read_whole(const char* what, Reader from, Read read) noexcept {
+read_value<T> read_whole(const char* what, Reader from, Read read) {
     read_value<T> result;
     try {
-        try {
-            T value{};
-            read(from, value);
-            from.end();
-            result.value.emplace(std::move(value));
-        } catch (const std::bad_alloc&) {
-            throw;
-        } catch (const std::exception& e) {
-            result.problem = fmt::format("{} can't be read: {}", what, e.what());
-        }
-    } catch (...) {
-        result.problem = "no memory";  // short enough to need none
-        result.lacks_memory = true;
+        T value{};
+        read(from, value);
+        from.end();
+        result.value.emplace(std::move(value));
+    } catch (const std::bad_alloc&) {  // its size is the other end's choice
+        throw;
+    } catch (const std::exception& e) {
+        result.problem = fmt::format("{} can't be read: {}", what, e.what());
     }
     return result;
 }
