@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
-
 #include <cohort/detail/duration.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace cohort::pools {
@@ -71,7 +71,7 @@ public:
     bool empty() const noexcept { return calls_.empty(); }
 
 private:
-    using calls = base::patient_map<call_id, waiting_call>;
+    using calls = std::map<call_id, waiting_call>;
 
     void forget(calls::iterator which) {
         if (which->second.until)
@@ -80,7 +80,7 @@ private:
     }
 
     calls calls_;
-    base::patient_set<std::pair<time_point, call_id>> limits_;
+    std::set<std::pair<time_point, call_id>> limits_;
 };
 
 }  // namespace cohort::pools

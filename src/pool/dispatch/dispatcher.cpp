@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace cohort::pools {
 
@@ -12,7 +13,7 @@ dispatcher::dispatcher(const rules& r, std::uint32_t seed)
 
 void dispatcher::begin(time_point now) { go_on(now); }
 
-base::patient_vector<order> dispatcher::take_orders() { return std::exchange(orders_, {}); }
+std::vector<order> dispatcher::take_orders() { return std::exchange(orders_, {}); }
 
 /// Called after each change.
 void dispatcher::go_on(time_point now) {
@@ -73,6 +74,8 @@ void dispatcher::cancel(call_id call, bool stops_worker, time_point now) {
     if (!stops_worker) {
         complete(call, call_end::aborted, found->first);
         of.fate = call_end::dropped;
+    } else if (of.state == worker_state::stopping) {
+        of.fate = of.fate.value_or(call_end::aborted);
     } else if (!of.fate) {
         stop_worker(found->first, of, true, call_end::aborted);
     }
@@ -141,8 +144,8 @@ void dispatcher::on_time(time_point now) {
     go_on(now);
 }
 
-base::patient_vector<worker_id> dispatcher::late(time_point now) const {
-    base::patient_vector<worker_id> found;
+std::vector<worker_id> dispatcher::late(time_point now) const {
+    std::vector<worker_id> found;
     for (const auto& [id, of] : workers_)
         if (of.deadline && *of.deadline <= now && of.state != worker_state::stopping)
             found.push_back(id);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "pool/dispatch/call_list.hpp"
 #include "pool/dispatch/start_damper.hpp"
 
@@ -9,8 +8,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <random>
+#include <set>
+#include <vector>
 
 namespace cohort::pools {
 
@@ -122,11 +124,11 @@ public:
     /// To be called at deadline().
     void on_time(time_point now);
     /// Those whose time is up: if they have answered, say so before on_time().
-    base::patient_vector<worker_id> late(time_point now) const;
+    std::vector<worker_id> late(time_point now) const;
     std::optional<time_point> deadline() const;
 
     /// What is to be done since the last call.
-    base::patient_vector<order> take_orders();
+    std::vector<order> take_orders();
 
     /// Whether calls are taken.
     bool is_open() const noexcept { return phase_ == phase::open; }
@@ -163,7 +165,7 @@ private:
         bool retires = false;  // after its call
         bool is_ours = false;  // stopped or let go by the pool: its death is no failure
     };
-    using workers = base::patient_map<worker_id, worker>;
+    using workers = std::map<worker_id, worker>;
 
     void go_on(time_point now);
     void send_calls(time_point now);
@@ -195,7 +197,7 @@ private:
     rules rules_;
     call_list calls_;
     workers workers_;
-    base::patient_vector<worker_id> idle_;  // the one that was used last is the last
+    std::vector<worker_id> idle_;  // the one that was used last is the last
     start_damper damper_;
     struct {
         std::optional<worker_id> old;        // that one is being replaced
@@ -206,20 +208,20 @@ private:
         bool have_failed = false;  // since a worker was ready
         int deaths = 0;            // in a row, when that was so last
     } starts_;
-    base::patient_set<int> lost_slots_;  // their workers died: the next start there replaces them
+    std::set<int> lost_slots_;  // their workers died: the next start there replaces them
     struct request {
         request_id id;
         bool renews;                             // the workers are to be replaced
         bool waits_for_all;                      // every worker must be gone, or
-        base::patient_set<worker_id> waits_for;  // these
+        std::set<worker_id> waits_for;           // these
     };
-    base::patient_vector<request> requests_;
+    std::vector<request> requests_;
     phase phase_ = phase::open;
     bool is_broken_ = false;
     std::optional<time_point> drain_until_;
     worker_id last_ = 0;
     counts counts_;
-    base::patient_vector<order> orders_;
+    std::vector<order> orders_;
     std::minstd_rand random_;
 };
 

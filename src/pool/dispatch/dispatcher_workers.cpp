@@ -83,7 +83,7 @@ bool dispatcher::may_start(time_point now) const {
 }
 
 int dispatcher::throttled(time_point now) const {
-    if (damper_.may_start(now))
+    if (is_broken_ || damper_.may_start(now))
         return 0;
     const bool is_replaced = rules_.overlap ? next_due().has_value() : recycling_.slot.has_value();
     return std::max(wanted() + (rules_.overlap && is_replaced ? 1 : 0), is_replaced ? 1 : 0);
@@ -153,7 +153,8 @@ void dispatcher::retire(worker_id id, worker& of) {
     of.state = worker_state::stopping;
     of.is_ours = true;
     of.retires = true;
-    counts_.recycled += recycling_.old == id ? 1 : 0;
+    // Not one that goes for another reason before its successor is ready.
+    counts_.recycled += recycling_.old == id && !recycling_.successor ? 1 : 0;
     orders_.push_back({.what = order::kind::retire, .worker = id, .slot = of.slot});
 }
 

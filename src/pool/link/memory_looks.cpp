@@ -46,10 +46,12 @@ void memory_looks::begin(std::weak_ptr<const void> pool,
     found_ = std::move(found);
 }
 
-void memory_looks::is_ready(worker_id worker, pid_t pid) {
+void memory_looks::is_ready(worker_id worker, pid_t pid, base::callback<void()> go_on) {
     if (!is_wanted_)
-        return;
-    workers_[worker].pid = pid;
+        return go_on();
+    auto& of = workers_[worker];
+    of.pid = pid;
+    of.go_on = std::move(go_on);
     look(worker);
 }
 
@@ -84,14 +86,16 @@ void memory_looks::ended(worker_id worker) {
 
 void memory_looks::look(worker_id worker) {
     auto& of = workers_.at(worker);
-    if (std::exchange(of.goes_on, true))
+    if (std::exchange(of.goes_on, true)) {
+        of.again = true;  // it may have been before the end of the task
         return;
+    }
     of.last = std::chrono::steady_clock::now();
     const bool with_changed =
-        shares_private_ && (!of.first || of.last_changed + between_long_looks <= of.last);
+        shares_private_ && (of.go_on || of.last_changed + between_long_looks <= of.last);
     if (with_changed)
         of.last_changed = of.last;
-    const auto seen = base::make_shared_patiently<memory>();
+    const auto seen = std::make_shared<memory>();
     output::call_threads::of(loop_).run(
         [seen, pid = of.pid, with_changed] { *seen = read(pid, with_changed); },
         [this, pool = pool_, worker, seen] {
@@ -106,15 +110,19 @@ void memory_looks::found(worker_id worker, const memory& now) {
         return;
     auto& of = at->second;
     of.goes_on = false;
+    if (std::exchange(of.again, false))
+        look(worker);
+    if (const auto go_on = std::exchange(of.go_on, nullptr)) {
+        of.first = now;
+        return go_on();
+    }
     if (now.anonymous == 0)
         return;  // it is ending, or nothing could be read
-    if (!of.first) {
+    if (of.first.anonymous == 0)
         of.first = now;
-        return;
-    }
-    auto added = less(now.anonymous, of.first->anonymous);
+    auto added = less(now.anonymous, of.first.anonymous);
     if (now.changed != 0)
-        added = std::max(added, less(now.changed, of.first->changed));
+        added = std::max(added, less(now.changed, of.first.changed));
     found_(worker, added);
 }
 

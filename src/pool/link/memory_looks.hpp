@@ -2,11 +2,11 @@
 #pragma once
 
 #include "base/sys/callback.hpp"
-#include "base/sys/patient_containers.hpp"
 #include "loop/engine/engine.hpp"
 #include "pool/dispatch/dispatcher.hpp"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -29,7 +29,9 @@ public:
     void begin(std::weak_ptr<const void> pool,
                base::callback<void(worker_id, std::uint64_t)> found);
 
-    void is_ready(worker_id worker, pid_t pid);
+    /// @param go_on  called when its memory has been looked at, because what its first task adds
+    ///               counts; at once where nobody wants to know
+    void is_ready(worker_id worker, pid_t pid, base::callback<void()> go_on);
     /// It has finished a task.
     void finished(worker_id worker);
     void ended(worker_id worker);
@@ -41,10 +43,12 @@ private:
     };
     struct looked_at {
         pid_t pid = 0;
-        std::optional<memory> first;
+        memory first;
         time_point last{};
         time_point last_changed{};
         bool goes_on = false;
+        bool again = false;              // a task has finished since the look began
+        base::callback<void()> go_on;  // of is_ready()
         std::optional<loop::timer_id> later;
     };
     static memory read(pid_t pid, bool with_changed) noexcept;
@@ -56,7 +60,7 @@ private:
     const bool shares_private_;
     std::weak_ptr<const void> pool_;
     base::callback<void(worker_id, std::uint64_t)> found_;
-    base::patient_map<worker_id, looked_at> workers_;
+    std::map<worker_id, looked_at> workers_;
 };
 
 }  // namespace cohort::pools

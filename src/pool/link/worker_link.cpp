@@ -4,7 +4,6 @@
 #include "base/files/descriptor.hpp"
 #include "base/files/dispose.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/patiently.hpp"
 #include "base/sys/process_usage.hpp"
 #include "base/sys/socket.hpp"
 #include "output/targets/call_threads.hpp"
@@ -103,7 +102,7 @@ detail::delivery worker_link::complete(detail::operation_id id,
 }
 
 void worker_link::started() {
-    base::patiently([&] { pid_ = detail::group_pids(*group_).front(); });
+    pid_ = detail::group_pids(*group_).front();
     if (end_.broke)
         detail::send_signal(group_, SIGKILL);
     if (is_.is_stopped)
@@ -186,7 +185,7 @@ void worker_link::is_closed() {
     await_ending(&worker_link::kill);
     if (pid_ == 0)
         return;
-    const auto ends = base::make_shared_patiently<bool>(true);
+    const auto ends = std::make_shared<bool>(true);
     output::call_threads::of(runtime_.loop())
         .run([ends, pid = pid_] { *ends = base::is_exiting(pid); },
              [ends, weak = weak_from_this()] {

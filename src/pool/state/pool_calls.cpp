@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // The ends of a pool's calls.
 #include "base/files/dispose.hpp"
-#include "base/sys/patiently.hpp"
 #include "group/border/worker_failure.hpp"
 #include "pool/state/pool_state.hpp"
 
+#include <memory>
 #include <utility>
 
 namespace cohort::detail::inline v0_1 {
@@ -26,7 +26,7 @@ void pool_state::complete(const pools::order& order) {
     if (const auto told = endings_.find(order.worker); told != endings_.end())
         how = told->second;
     else
-        how = base::make_shared_patiently<pools::ended_call>();
+        how = std::make_shared<pools::ended_call>();
     how->how = order.how;
     how->function = of.function;
     const auto limit = order.how == end::not_begun ? of.limits.wait : of.limits.run;
@@ -38,7 +38,7 @@ void pool_state::complete(const pools::order& order) {
 
 /// What calls get while no worker becomes ready.
 std::shared_ptr<pools::ended_call> pool_state::broken() const {
-    auto how = base::make_shared_patiently<pools::ended_call>(*last_death_);
+    auto how = std::make_shared<pools::ended_call>(*last_death_);
     how->how = pools::call_end::broken;
     how->attempts = dispatcher_.deaths();
     return how;

@@ -2,6 +2,7 @@
 #include "pool/state/pool_requests.hpp"
 
 #include <utility>
+#include <vector>
 
 namespace cohort::pools {
 
@@ -33,7 +34,7 @@ void pool_requests::finish(detail::operation_id id, const detail::completion& ho
 }
 
 void pool_requests::abort_wishes() {
-    base::patient_vector<detail::operation_id> wishes;
+    std::vector<detail::operation_id> wishes;
     for (const auto& [id, each] : waiting_)
         if (!each.is_stop)
             wishes.push_back(id);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "loop/runtime/runtime.hpp"
 
 #include <cohort/detail/border.hpp>
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace cohort::pools {
 
@@ -42,9 +43,9 @@ private:
     };
 
     loop::runtime& runtime_;
-    base::patient_map<detail::operation_id, request> waiting_;
+    std::map<detail::operation_id, request> waiting_;
     int held_ = 0;
-    base::patient_vector<detail::operation_id> granted_;  // while something is held
+    std::vector<detail::operation_id> granted_;  // while something is held
 };
 
 }  // namespace cohort::pools

@@ -2,7 +2,6 @@
 #include "pool/state/pool_state.hpp"
 
 #include "base/files/dispose.hpp"
-#include "base/sys/patiently.hpp"
 #include "output/targets/call_threads.hpp"
 #include "protocol/registry/preloads.hpp"
 
@@ -12,6 +11,7 @@
 #include <algorithm>
 #include <random>
 #include <utility>
+#include <vector>
 
 namespace cohort::detail::inline v0_1 {
 
@@ -131,10 +131,11 @@ void pool_state::release() {
 void pool_state::is_ready(worker_id worker) {
     const auto& link = *links_.at(worker);
     shown_.change(worker, [&](auto& shown) { shown.pid = link.pid(); });
-    show(worker, worker_state::idle);
-    memory_.is_ready(worker, link.pid());
-    dispatcher_.ready(worker, now());
-    go_on();
+    memory_.is_ready(worker, link.pid(), [this, worker] {
+        show(worker, worker_state::idle);
+        dispatcher_.ready(worker, now());
+        go_on();
+    });
 }
 
 void pool_state::answered(worker_id worker, const pools::frame_name& what, queue_message message) {
@@ -184,7 +185,7 @@ void pool_state::ended(worker_id worker) {
 
 pools::ended_call& pool_state::ending_of(worker_id worker) {
     auto& ending = endings_[worker];
-    ending = base::make_shared_patiently<pools::ended_call>();
+    ending = std::make_shared<pools::ended_call>();
     const auto& link = *links_.at(worker);
     ending->slot = link.slot();
     ending->pid = link.pid();
@@ -216,7 +217,7 @@ void pool_state::go_on() {
     if (std::exchange(life_.goes_on, true))
         return;  // an order has led to the next event
     const auto self = shared_from_this();
-    base::patient_vector<pools::order> orders;
+    std::vector<pools::order> orders;
     do {
         orders = dispatcher_.take_orders();
         // Before any call completes, because its user may look at the numbers then.
@@ -265,14 +266,14 @@ void pool_state::perform(const pools::order& order) {
 
 void pool_state::start(worker_id worker, int slot) {
     life_.self = shared_from_this();
-    auto link = base::make_shared_patiently<pools::worker_link>(
+    auto link = std::make_shared<pools::worker_link>(
         runtime_, static_cast<pools::worker_link::listener&>(*this), worker, slot);
     links_.emplace(worker, link);
     shown_.change(worker, [&](auto& shown) {
         shown.slot = slot;
         shown.since = now();
     });
-    const auto made = base::make_shared_patiently<pools::worker_link::prepared>();
+    const auto made = std::make_shared<pools::worker_link::prepared>();
     output::call_threads::of(runtime_.loop())
         .run(
             [made, slot, workers = workers_, self = shared_from_this()] {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "group/border/worker_source.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "pool/dispatch/dispatcher.hpp"
@@ -14,6 +13,7 @@
 #include <cohort/detail/pool_border.hpp>
 
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -106,10 +106,10 @@ private:
     pools::shown_pool shown_;
     pools::dispatcher dispatcher_;
     pools::memory_looks memory_;
-    base::patient_map<worker_id, std::shared_ptr<pools::worker_link>> links_;
-    base::patient_map<pools::call_id, call> calls_;  // not ended; by the ids of their operations
+    std::map<worker_id, std::shared_ptr<pools::worker_link>> links_;
+    std::map<pools::call_id, call> calls_;  // not ended; by the ids of their operations
     // What the present events tell of the ends of calls, by the workers that had them.
-    base::patient_map<worker_id, std::shared_ptr<pools::ended_call>> endings_;
+    std::map<worker_id, std::shared_ptr<pools::ended_call>> endings_;
     pools::pool_requests requests_;
     struct {
         std::optional<receiver> to;  // until it is completed

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/patient_containers.hpp"
 #include "pool/dispatch/dispatcher.hpp"
 
 #include <cohort/pool_stats.hpp>
@@ -9,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -88,7 +88,7 @@ private:
     mutable std::mutex mutex_;
     pool_stats stats_;
     counts counted_;
-    base::patient_map<worker_id, worker> workers_;
+    std::map<worker_id, worker> workers_;
 };
 
 }  // namespace cohort::pools
