@@ -345,4 +345,76 @@ TEST_CASE("lifecycle verdict: a worker that had failed before it was given up is
     }
 }
 
+TEST_CASE("lifecycle verdict: an exit counts from its call, but not a signal that came then") {
+    function_progress progress;
+    progress.entered = progress.called = true;
+    progress.exit_called = at(30);
+    worker_facts f = function_facts(progress, exit_status::from_code(3));
+    f.exit_seen = at(50);
+    f.stop_sent = at(40);
+    CHECK(judge(f, {0}).event_time == at(30));
+    CHECK(judge(f, {0}).cause == cause::exited);
+    CHECK_FALSE(judge(f, {0}).victim);
+    f.status = exit_status::from_signal(SIGTERM, false);
+    CHECK(judge(f, {0}).event_time == at(50));
+    CHECK(judge(f, {0}).victim);
+    f.status = exit_status::from_code(3);
+    f.function->raised = at(45);
+    CHECK(judge(f, {0}).event_time == at(45));
+}
+
+TEST_CASE("lifecycle verdict: who was exiting when the group looked is no victim of its signals") {
+    using enum verdict::origin;
+    worker_facts facts;
+    facts.status = exit_status::from_signal(SIGKILL, false);
+    facts.started = at(started);
+    facts.exit_seen = at(exit_seen);
+    CHECK(judge(facts, {0}).from == not_another);  // it ended before any look
+    facts.stop_sent = facts.kill_sent = at(20);
+    facts.sigkill_is_ours = true;
+    facts.exiting_at_look = true;
+    const auto early = judge(facts, {0});
+    CHECK(early.cause == cause::signaled);
+    CHECK_FALSE(early.victim);
+    CHECK(early.from == not_another);
+    CHECK(early.note == "SIGKILL, not sent by this group");
+    facts.exiting_at_look = false;
+    const auto late = judge(facts, {0});
+    CHECK(late.cause == cause::killed);
+    CHECK(late.victim);
+    facts.exiting_at_look = true;
+    facts.unkillable = true;
+    CHECK(judge(facts, {0}).victim);
+}
+
+TEST_CASE("lifecycle verdict: only signals that no worker causes by its end are its own death") {
+    using enum verdict::origin;
+    const auto origin_of = [](exit_status status, std::optional<bool> exiting,
+                              std::optional<function_progress> function = {}) {
+        worker_facts facts;
+        facts.status = status;
+        facts.function = function;
+        facts.started = at(started);
+        facts.exit_seen = at(exit_seen);
+        facts.exiting_at_look = exiting;
+        return judge(facts, {0}).from;
+    };
+    const auto died = [](int signal) { return exit_status::from_signal(signal, false); };
+    for (const int signal : {SIGKILL, SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGXCPU}) {
+        CAPTURE(signal);
+        CHECK(origin_of(died(signal), {}) == not_another);
+        CHECK(origin_of(died(signal), true) == not_another);
+        CHECK(origin_of(died(signal), false) == unknown);
+        CHECK(origin_of(died(signal), true, entered()) == not_another);
+        CHECK(origin_of(died(signal), true, raised(20)) == perhaps_another);
+    }
+    for (const int signal : {SIGPIPE, SIGHUP, SIGTERM, SIGINT}) {
+        CAPTURE(signal);
+        CHECK(origin_of(died(signal), {}) == perhaps_another);
+        CHECK(origin_of(died(signal), true) == perhaps_another);
+    }
+    CHECK(origin_of(exit_status::from_code(1), true) == perhaps_another);
+    CHECK(origin_of(exit_status(), true) == unknown);
+}
+
 }  // namespace lifecycle_verdict_test
