@@ -89,11 +89,15 @@ TEST_CASE("backlog: nothing waits, and nothing is added, once it was given up") 
     CHECK(lines.is_empty());
 }
 
-TEST_CASE("backlog: nothing is added to a closed one, and what waits stays") {
+TEST_CASE("backlog: what comes to a closed one is counted, and what waits stays") {
     output::backlog lines(room);
     CHECK(lines.add(line(40, 1), when_full::block));
     lines.close();
-    CHECK_FALSE(lines.add(line(40, 2), when_full::block));
+    CHECK(lines.came_late() == 0);
+    CHECK_FALSE(lines.add(line(30, 2), when_full::block));
+    lines.leave_out(*line(7, 3));
+    lines.lose(0, 0, stream::out, {1, 2});
+    CHECK(lines.came_late() == 39);
     CHECK(lines.waiting() == 40);
     CHECK_FALSE(lines.is_empty());
 }

@@ -95,6 +95,17 @@ TEST_CASE("control file: a file that is too short reports how many bytes are mis
     CHECK(read_control(bytes_of(file).first(first.needed), file.size()).result_cbor.size() == 1000);
 }
 
+TEST_CASE("control file: a call of exit has a time of its own") {
+    std::string file = control_file({}, "");
+    CHECK(!read_control(bytes_of(file), file.size()).exit_called_at);
+    const std::int64_t stamp = 3000;
+    std::memcpy(file.data() + exit_offset, &stamp, sizeof stamp);
+    const auto called = read_control(bytes_of(file), file.size()).exit_called_at;
+    REQUIRE(called);
+    CHECK(called->time_since_epoch() == std::chrono::nanoseconds(3000));
+    CHECK(!read_control(bytes_of(file).first(exit_offset), file.size()).exit_called_at);
+}
+
 TEST_CASE("control file: an order alone says that nothing was reached") {
     const std::string file(256, '\0');
     const auto contents = read_control(bytes_of(file), file.size());

@@ -79,6 +79,11 @@ TEST_CASE("far ends: a worker that its host stops by itself is the host's failur
     CHECK(own.left.cause == cause::host_lost);
     CHECK_FALSE(own.judged.victim);
     CHECK(own.left.note() == "its agent has stopped it");
+    auto unborn = *victim.left;
+    unborn.pid = 0;
+    auto never_started = victim;
+    never_started.left = std::make_shared<const outcome>(unborn);
+    CHECK(judge_told(never_started, 0, {}).left.cause == cause::stopped);
     const auto told = judge_told(victim, 0, {{}, {}, "its agent was told to end (SIGTERM)", zero});
     CHECK(told.left.note() == "its agent was told to end (SIGTERM)");
     const auto asked = judge_told(victim, 0, {zero + 4s, {}, "", {}});

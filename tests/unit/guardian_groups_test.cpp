@@ -20,13 +20,22 @@ start::group_and_session parsed(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("guardian groups: a process' group and session are read, whatever its name is") {
+TEST_CASE("guardian groups: a process' state, group and session are read, whatever its name is") {
     for (const std::string name : {"sh", "", "a b", ") R 1 2 3", "((", "))"}) {
         CAPTURE(name);
         const auto found = parsed("17 (" + name + ") S 1 23 45 0 -1 4194560 120");
+        CHECK_FALSE(found.has_ended);
         CHECK(found.group == 23);
         CHECK(found.session == 45);
     }
+}
+
+TEST_CASE("guardian groups: a process has ended when its last thread has, not the first") {
+    const std::string others = " 1 23 45 0 -1 4194560 120 0 7 0 18446744073709551615 1 0 0 20 0 ";
+    CHECK(parsed("17 (sh) Z" + others + "1 0 99").has_ended);
+    CHECK_FALSE(parsed("17 (sh) Z" + others + "2 0 99").has_ended);
+    CHECK_FALSE(parsed("17 (sh) R" + others + "1 0 99").has_ended);
+    CHECK_FALSE(parsed("17 (sh) Z 1 23 45").has_ended);
 }
 
 TEST_CASE("guardian groups: a text that is cut off or is something else names no group") {

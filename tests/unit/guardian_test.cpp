@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSL-1.0
 // The application's side of its guardian, and what the guardian does when it can hold no more.
+#include "injected_failure.hpp"
 #include "one_start.hpp"
 #include "procfs.hpp"
 #include "reporter.hpp"
 #include "start/guardian/guardian_client.hpp"
 
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <thread>
 #include <vector>
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 namespace guardian_test {
 
@@ -27,8 +31,9 @@ bool has_guardian() {
     return false;
 }
 
-start::client make_client() {
-    return start::client([](base::unique_fd pidfd) { base::reap_when_ended(pidfd.get()); });
+start::client make_client(std::chrono::milliseconds longest_start = start::longest_helper_wait) {
+    return start::client([](base::unique_fd pidfd) { base::reap_when_ended(pidfd.get()); },
+                         longest_start);
 }
 
 pid_t await_guardian_of(pid_t host) {
@@ -136,6 +141,34 @@ TEST_CASE("guardian: one that could not be started is tried again, but not at ea
                   return 2;
               return serves_at(now + 2min) ? 0 : 3;
           }) == 0);
+}
+
+TEST_CASE("guardian: one that is stopped while it starts is killed, and is tried again later") {
+    if (!has_guardian())
+        return;
+    const no_leftovers guard;
+    auto guardian = make_client(50ms);
+    const auto now = std::chrono::steady_clock::now();
+    std::atomic<pid_t> starter = 0;
+    bool allowed = false;
+    bool serves = false;
+    {
+        asked_calls stopping(
+            base::current_tiers().clone3.best ? SYS_clone3 : SYS_clone,
+            [&](pid_t caller) { return caller == starter ? 0 : ::kill(caller, SIGSTOP); });
+        on_starter([&] {
+            starter = ::gettid();
+            allowed = stopping.begin();
+            serves = allowed && guardian.ensure_running(now).connection >= 0;
+        });
+    }
+    if (!allowed)
+        return skip(no_injection);
+    CHECK_FALSE(serves);
+    on_starter([&] {
+        CHECK(guardian.ensure_running(now + 10ms).connection < 0);
+        CHECK(guardian.ensure_running(now + 2min).connection >= 0);
+    });
 }
 
 TEST_CASE("guardian: ensure_started does not look for a guardian, and a message that fails "

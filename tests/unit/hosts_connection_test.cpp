@@ -31,6 +31,9 @@ using namespace hosts_link_test;
 using namespace cohort::test;
 using namespace std::chrono_literals;
 using kind = connection_end::kind;
+// Pools have others, which are seen where these tests are compiled as one file with theirs.
+using multihost::frame_kind;
+using multihost::frame_name;
 
 namespace {
 

@@ -15,9 +15,13 @@ namespace hosts_launchers_slurm_test {
 
 using namespace cohort::test;
 using cohort::slurm;
+using cohort::ssh;
 using cohort::multihost::slurm_names;
 using cohort::multihost::slurm_scrub;
 using changes = std::vector<cohort::detail::env_change>;
+
+const std::string refused_for_gpus = "srun: error: Unable to create step for job 17: Invalid "
+                                     "generic resource (gres) specification\n";
 
 TEST_CASE("hosts launchers slurm: the scrub unsets all of Slurm's variables but five") {
     struct row {
@@ -166,6 +170,24 @@ TEST_CASE("hosts launchers slurm: an allocation with fewer nodes than asked for 
     auto all = plan_in_allocation(slurm().nodes(3));
     take_names(all, "n1\nn2\nn3\n");
     CHECK(all.hosts.size() == 3);
+}
+
+TEST_CASE("hosts launchers slurm: the flag is told that helps a step refused because of GPUs") {
+    const auto plan = plan_in_allocation(slurm().arguments("-v"));
+    CHECK(help_with(plan, refused_for_gpus) ==
+          ", because the step does not say how many of the job's GPUs it needs: add "
+          ".arguments(\"--gres=gpu:N\") to slurm(), where every node has at least N of them, or "
+          ".arguments(\"--gres=none\")");
+    CHECK(help_with(plan, "srun: error: Unable to create step: Invalid job id\n").empty());
+    CHECK(help_with(plan, "").empty());
+}
+
+TEST_CASE("hosts launchers slurm: no flag is told where the user asks for GPUs, or by ssh") {
+    for (const std::string word : {"--gres=gpu:1", "--gres=none", "--gres", "--gpus=1",
+                                   "--gpus-per-task", "-G1", "--tres-per-task=gres/gpu:1"})
+        CHECK_MESSAGE(
+            help_with(plan_in_allocation(slurm().arguments(word)), refused_for_gpus).empty(), word);
+    CHECK(help_with(plan_in_allocation(ssh("n1")), refused_for_gpus).empty());
 }
 
 }  // namespace hosts_launchers_slurm_test

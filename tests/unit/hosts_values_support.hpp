@@ -116,6 +116,8 @@ private:
             made.io_priority = detail::io_priority_choice{io_class::idle, number(0, 7)};
         made.batch_scheduling = one();
         if (one())
+            made.timer_slack = 1'000;
+        if (one())
             made.cpus = detail::cpu_choice{{1, 5}};
         if (one())
             made.oom_score_adj = number(-1000, 1000);

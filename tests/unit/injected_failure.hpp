@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include <linux/seccomp.h>
 #include <poll.h>
@@ -16,16 +18,17 @@
 
 namespace cohort::test {
 
-/// Makes the first `times` calls of one system call fail; later calls are let through. This applies
-/// to the thread that calls begin(), and to its children. A thread of this object answers the
-/// kernel (seccomp_unotify(2)), so the object must outlive all callers.
-class injected_failure {
+/// Asks before each call of one system call. This applies to the thread that calls begin(), and to
+/// its children. A thread of this object answers the kernel (seccomp_unotify(2)), so the object
+/// must outlive all callers.
+class asked_calls {
 public:
-    injected_failure(long number, int error, int times)
-        : number_(number), error_(error), times_(times), answering_([this] { answer(); }) {}
-    injected_failure(const injected_failure&) = delete;
-    injected_failure& operator=(const injected_failure&) = delete;
-    ~injected_failure() {
+    /// @param error_of  with which error the caller's call fails; 0: it is let through
+    asked_calls(long number, std::function<int(pid_t caller)> error_of)
+        : number_(number), error_of_(std::move(error_of)), answering_([this] { answer(); }) {}
+    asked_calls(const asked_calls&) = delete;
+    asked_calls& operator=(const asked_calls&) = delete;
+    ~asked_calls() {
         over_.writer.reset();
         begun_.writer.reset();
         answering_.join();
@@ -39,8 +42,6 @@ public:
         const iovec one{&byte, 1};  // write(2) itself may be what is to fail
         return listener_ && ::writev(begun_.writer.get(), &one, 1) == 1;
     }
-    /// How many calls have failed.
-    int count() const { return count_; }
 
 private:
     void answer() {
@@ -60,24 +61,40 @@ private:
             }
             seccomp_notif_resp reply{};
             reply.id = call.id;
-            if (count_ < times_) {
-                ++count_;
-                reply.error = -error_;
-            } else {
+            reply.error = -error_of_(static_cast<pid_t>(call.pid));
+            if (reply.error == 0)
                 reply.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-            }
             ::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &reply);
         }
     }
 
     const long number_;
-    const int error_;
-    const int times_;
-    std::atomic<int> count_ = 0;
+    const std::function<int(pid_t)> error_of_;
     base::unique_fd listener_;
     pipe_ends begun_ = make_pipe();
     pipe_ends over_ = make_pipe();
     std::thread answering_;
+};
+
+/// Makes the first `times` calls of one system call fail; later calls are let through.
+class injected_failure {
+public:
+    injected_failure(long number, int error, int times)
+        : calls_(number, [this, error, times](pid_t) {
+              if (count_ == times)
+                  return 0;
+              ++count_;
+              return error;
+          }) {}
+
+    /// See asked_calls.
+    bool begin() { return calls_.begin(); }
+    /// How many calls have failed.
+    int count() const { return count_; }
+
+private:
+    std::atomic<int> count_ = 0;
+    asked_calls calls_;
 };
 
 inline constexpr const char* no_injection = "skipped: no seccomp listener is to be had here";

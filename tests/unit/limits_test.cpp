@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -35,11 +36,23 @@ std::vector<std::string> steps_of(const options& o, protocol::limited_worker wor
     const auto block = order.finish();
     std::vector<std::string> steps;
     for (const auto& step : block->all_steps())
-        steps.push_back(std::string(to_string(step.sets)) + ": " + block->text(step.told));
+        steps.push_back(block->text(step.stage) + std::string(": ") + block->text(step.told));
     return steps;
 }
 
 using lines = std::vector<std::string>;
+
+/// The steps by which a worker takes over what its caller has.
+lines steps_of(const protocol::caller& from, const protocol::thread_state& maker) {
+    protocol::order_writer order;
+    protocol::add_caller(order, from, maker);
+    protocol::add_limits(order, limits_of_options(options().nice(1)), {});
+    const auto block = order.finish();
+    lines steps;
+    for (const auto& step : block->all_steps().first(block->first_steps))
+        steps.push_back(block->text(step.stage) + std::string(": ") + block->text(step.told));
+    return steps;
+}
 
 }  // namespace
 
@@ -58,6 +71,10 @@ TEST_CASE("limits: a setter refuses what no process can have") {
     CHECK_THROWS_WITH_AS(options().limit(resource::core, 5, 4),
                          "cohort: limit: the soft limit, 5, is above the hard limit, 4",
                          std::invalid_argument);
+    CHECK_THROWS_WITH_AS(options().timer_slack(std::chrono::nanoseconds(0)),
+                         "cohort: timer_slack: 0", std::invalid_argument);
+    CHECK_THROWS_WITH_AS(options().timer_slack(std::chrono::nanoseconds(-1)),
+                         "cohort: timer_slack: negative", std::invalid_argument);
     CHECK_THROWS_AS(options().argv0(""), std::invalid_argument);
     CHECK_THROWS_AS(options().argv0(std::string("a\0b", 3)), std::invalid_argument);
 }
@@ -70,11 +87,13 @@ TEST_CASE("limits: the steps come in one order, whatever that of the calls was")
                          .limit(resource::open_files, 10)
                          .limit(resource::core, 0, RLIM_INFINITY)
                          .oom_score_adj(-3)
+                         .timer_slack(std::chrono::microseconds(9))
                          .batch_scheduling()
                          .io_priority(io_class::idle, 3)
                          .nice(-1);
     CHECK(steps_of(all) == lines{"nice: setpriority(-1)", "io_priority: ioprio_set(idle, 0)",
                                  "scheduling: sched_setscheduler(SCHED_BATCH)",
+                                 "timer_slack: prctl(PR_SET_TIMERSLACK, 9000)",
                                  "oom_score_adj: writing -3 to /proc/self/oom_score_adj",
                                  "limit: setrlimit(core, 0, unlimited)",
                                  "limit: setrlimit(open_files, 10)",
@@ -128,6 +147,37 @@ TEST_CASE("limits: a command's stand over those of the options, one by one") {
     CHECK(both.limits.no_new_privileges);
     CHECK_FALSE(how == options().nice(1));
     CHECK(how == options(how));
+}
+
+TEST_CASE("limits: what the caller has comes first, and only what the maker does not have") {
+    protocol::caller from;
+    from.thread = protocol::thread_state::now();
+    from.thread.no_new_privileges = false;
+    from.thread.rights.bits = {0, 1, 0, 0, 0, 0};
+    const auto maker = from.thread;
+    CHECK(steps_of(from, maker).empty());
+    from.thread.traits.scheduling.nice += 1;
+    from.thread.traits.io_priority += 1;
+    from.thread.user.supplementary.push_back(5);
+    from.thread.user.groups[1] += 1;
+    from.thread.user.user.effective += 1;
+    from.thread.ambient = maker.ambient ^ 2;
+    from.thread.no_new_privileges = !maker.no_new_privileges;
+    CHECK(steps_of(from, maker) == lines{"scheduling: sched_setattr as the caller",
+                                         "io_priority: ioprio_set as the caller",
+                                         "no_new_privileges: prctl(PR_SET_NO_NEW_PRIVS)"});
+    from.rights = protocol::caller::rights_of::thread;
+    CHECK(steps_of(from, maker) ==
+          lines{"scheduling: sched_setattr as the caller", "io_priority: ioprio_set as the caller",
+                "groups: setgroups as the calling thread",
+                "groups: setresgid as the calling thread", "groups: setegid as the calling thread",
+                "capabilities: prctl(PR_SET_KEEPCAPS)", "user: setresuid as the calling thread",
+                "user: seteuid as the calling thread",
+                "capabilities: capset as the calling thread",
+                "capabilities: prctl(PR_SET_KEEPCAPS)",
+                "capabilities: prctl(PR_CAP_AMBIENT) as the calling thread",
+                "capabilities: prctl(PR_CAP_AMBIENT_RAISE) as the calling thread",
+                "no_new_privileges: prctl(PR_SET_NO_NEW_PRIVS)"});
 }
 
 }  // namespace limits_test

@@ -57,10 +57,9 @@ order_block example() {
     CPU_ZERO(&cpus);
     CPU_SET(3, &cpus);
     order.set_affinity({&cpus, 1});
-    order.call(protocol::setting::nice, "nice", SYS_getpriority, {0, 0});
-    order.call_with(std::string_view("\0b", 2), 1, protocol::setting::limit, "limit", SYS_prlimit64,
-                    {7});
-    order.write(protocol::setting::oom_score_adj, "/proc/file", "5");
+    order.call("nice", "nice", SYS_getpriority, {0, 0});
+    order.call_with(std::string_view("\0b", 2), 1, "limit", "limit", SYS_prlimit64, {7});
+    order.write("oom_score_adj", "/proc/file", "5");
     order.head.cgroup = order.add_descriptor(15);
     order.head.parent = 4711;
     return order.finish();
@@ -273,10 +272,12 @@ TEST_CASE("order: a standard stream is placed, opened, joined or inherited") {
 
 TEST_CASE("order: the record keeps out of the way of the descriptors that the user places") {
     auto plan = plan_of({"true"});
-    plan.settings.where.set_descriptor(STDIN_FILENO, 60);
+    plan.settings.where.set_descriptor(STDIN_FILENO, 960);
     built of(plan);
-    CHECK(of.builder.record_number_of(0) == 61);
+    CHECK(of.builder.record_number_of(0) == 961);
     built few(plan_of({"true"}));
+    order_builder middle{few.plan, few.workers, few.from, {960, "program", 0}};
+    CHECK(middle.record_number_of(0) == 60);
     order_builder low{few.plan, few.workers, few.from, {20, "program", 0}};
     CHECK(low.record_number_of(0) == 3);
 }

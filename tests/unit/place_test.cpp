@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,7 +59,7 @@ TEST_CASE("place: a worker gets its own place, not its caller's") {
     CHECK(environment.at("RANK") == "1");
     CHECK(environment.at("WORLD_SIZE") == "2");
     CHECK(environment.at("HOME") == "/root");
-    CHECK(environment.at("COHORT_ERROR_FILE") == "/proc/0000000000/fd/60");
+    CHECK(environment.at("COHORT_ERROR_FILE") == "/proc/0000000000/fd/960");
 }
 
 TEST_CASE("place: a worker of a part is told its place in the whole group and that in its part") {
@@ -92,6 +93,39 @@ TEST_CASE("place: what the user says of a rank or a size wins") {
         plan.settings.where.unset_variable(name);
         CHECK(built(plan).environment(1).count(name) == 0);
     }
+}
+
+TEST_CASE("place: the command of execute() inherits the ranks of its caller") {
+    built of(detail::plan_of_execution({{"env"}, {}}, std::nullopt));
+    const std::map<std::string, std::string> ranks{{"RANK", "3"},
+                                                   {"WORLD_SIZE", "4"},
+                                                   {"LOCAL_RANK", "1"},
+                                                   {"LOCAL_WORLD_SIZE", "2"},
+                                                   {"GROUP_RANK", "1"},
+                                                   {"GROUP_WORLD_SIZE", "2"},
+                                                   {"MASTER_ADDR", "one"},
+                                                   {"TORCHELASTIC_RESTART_COUNT", "5"},
+                                                   {"TORCHELASTIC_MAX_RESTARTS", "6"}};
+    of.from.environment = {"COHORT_INDEX=9",   "COHORT_SIZE=9",       "COHORT_HOST=two",
+                           "COHORT_ATTEMPT=5", "COHORT_ERROR_FILE=9", "TORCHELASTIC_ERROR_FILE=9"};
+    for (const auto& [name, value] : ranks)
+        of.from.environment.add(name + "=" + value);
+    auto expected = ranks;
+    expected["COHORT_INDEX"] = "0";
+    expected["COHORT_SIZE"] = "1";
+    expected["COHORT_HOST"] = "two";  // or its own groups would pass on the ranks
+    for (const auto* file : {"COHORT_ERROR_FILE", "TORCHELASTIC_ERROR_FILE"})
+        expected[file] = "/proc/0000000000/fd/960";
+    CHECK(of.environment(0) == expected);
+}
+
+TEST_CASE("place: the command of execute() gets the rank that the user says") {
+    auto plan = detail::plan_of_execution({{"env"}, {}}, std::nullopt);
+    plan.programs.front().where.set_variable("LOCAL_RANK", "7");
+    CHECK(built(plan).environment(0).at("LOCAL_RANK") == "7");
+    plan.programs.front().where.unset_variable("LOCAL_RANK");
+    CHECK(built(plan).environment(0).count("LOCAL_RANK") == 0);
+    CHECK(built(plan).environment(0).count("RANK") == 0);
 }
 
 TEST_CASE("place: what only workers of hosts are told is not passed on by such a worker") {

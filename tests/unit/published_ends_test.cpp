@@ -51,7 +51,7 @@ TEST_CASE("published ends: an end that another attempt follows later is told as 
     ends.add(end_of(1, 0, false));
     ends.add(end_of(0, 0, true));
     CHECK(ends.complete() == 1);
-    CHECK(ends.note_restarts({0, 1}) == base::patient_set<int>{1});
+    CHECK(ends.note_restarts({0, 1}) == std::set<int>{1});
     CHECK(ends.complete() == 0);
     CHECK(ends.last()[1] == nullptr);
     CHECK(all_untold(ends) == std::vector<told>{{1, 0, true}, {0, 0, true}});

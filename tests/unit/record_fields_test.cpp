@@ -2,11 +2,15 @@
 // The fields of a record beyond its texts: frames, codes, causes, value and time.
 #include "protocol/record/error_json.hpp"
 #include "protocol/record/error_members.hpp"
+#include "protocol/record/fields.hpp"
 #include "protocol/record/frames_json.hpp"
 
 #include <doctest/doctest.h>
 
 #include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 namespace record_fields_test {
 
@@ -60,6 +64,29 @@ error_record full() {
     error.nested = {error_with_all("next"), error_with_all("first")};
     return error;
 }
+
+/// Becomes a value of any member.
+struct whatever {
+    template <class Member>
+    operator Member() const;
+};
+
+template <class T, std::size_t... I>
+constexpr bool has_members(std::index_sequence<I...>) {
+    return requires { T{(static_cast<void>(I), whatever())...}; };
+}
+
+/// Whether an aggregate has as many members as fields.
+template <class T>
+constexpr bool is_described =
+    std::is_aggregate_v<T>&& has_members<T>(
+        std::make_index_sequence<std::tuple_size_v<decltype(fields_of<T>)>>()) &&
+    !has_members<T>(std::make_index_sequence<std::tuple_size_v<decltype(fields_of<T>)> + 1>());
+
+static_assert(is_described<stack_frame>);
+static_assert(is_described<crash_record>);
+static_assert(is_described<activity>);
+static_assert(is_described<resource_usage>);
 
 }  // namespace
 

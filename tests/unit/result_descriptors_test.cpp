@@ -5,6 +5,7 @@
 #include "base/files/dispose.hpp"
 #include "base/sys/socket.hpp"
 #include "dispose_support.hpp"
+#include "guard.hpp"
 #include "protocol/record/result_message.hpp"
 
 #include <cohort/errors.hpp>
@@ -35,6 +36,7 @@ namespace {
 
 /// The socket of a worker's result, and a pipe whose reading end shows when the other is closed.
 struct results {
+    cohort::test::leak_guard guard;  // waits for what the other thread closes
     unique_fd worker;
     std::optional<result_descriptors> host;
     unique_fd reading;

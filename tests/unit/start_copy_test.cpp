@@ -266,10 +266,12 @@ TEST_CASE("start copy: the report of a copy that is not awaited yet is kept") {
     write({2, 0, 0, -1, 1});
     write({1, static_cast<std::int32_t>(stage::chdir), ENOENT, -1});
     start::exec_result first, second;
-    reports.await(first, 1);
+    std::atomic<int> pidfd_slot = 7;
+    reports.await(first, 1, pidfd_slot);
+    CHECK(pidfd_slot == -1);
     CHECK(first.failed == stage::chdir);
     CHECK(first.error == ENOENT);
-    reports.await(second, 2);
+    reports.await(second, 2, pidfd_slot);
     CHECK(second.failed == stage::none);
     CHECK(second.is_unguarded);
 }

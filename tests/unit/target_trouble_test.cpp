@@ -98,6 +98,18 @@ TEST_CASE("target trouble: a closed file is closed although nothing was written"
     }));
 }
 
+TEST_CASE("target trouble: what comes to a closed file is counted") {
+    CHECK(holds([](world& w) {
+        auto pipe = make_pipe();
+        const auto to = target::make(w.loop, std::move(pipe.writer), named("fifo"));
+        w.add(*to, lines(0, "in time\n"));
+        w.run([&] { to->close(); });
+        w.add(*to, lines(0, "late\n"));
+        w.expect(read_from(pipe.reader) == "in time\n");
+        w.expect(to->note() == "fifo: 5 bytes left out, because the file was closed before");
+    }));
+}
+
 TEST_CASE("target trouble: no line is cut by a rotation, and a few older files are kept") {
     CHECK(holds([](world& w) {
         const scratch_directory scratch;
@@ -252,12 +264,14 @@ TEST_CASE("target trouble: while all threads hang, as many again come") {
         for (int i = 0; i < hanging; ++i)
             shared.submit([&, goes](std::string&) {
                 ++begun;
+                begun.notify_all();
                 goes.wait();
                 return false;
             });
         w.run([&] { shared.run([] {}, other.task()); });
         w.expect(other.comes());
-        w.expect(begun == hanging);
+        for (int seen = 0; (seen = begun) != hanging;)  // the last may begin after the other
+            begun.wait(seen);
         go.set_value();
     }));
 }

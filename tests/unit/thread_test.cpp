@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/sys/thread.hpp"
 
+#include "base/sys/thread_traits.hpp"
+
 #include <doctest/doctest.h>
 
 #include <future>
 #include <thread>
 
 #include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace thread_test {
@@ -63,6 +68,25 @@ TEST_CASE("thread: one has the scheduling policy of the main thread, not that of
         found = place_of_new_thread();
     }).join();
     CHECK(found.policy == main_thread.policy);
+}
+
+TEST_CASE("thread: one has the priorities and the timer slack of the main thread") {
+    const auto main_thread = cohort::base::thread_traits::of(::getpid());
+    std::promise<cohort::base::thread_traits> found;
+    auto result = found.get_future();
+    std::thread([&] {
+        // Only root may go back to a better nice value.
+        if (::geteuid() == 0)
+            REQUIRE(::setpriority(PRIO_PROCESS, 0, 19) == 0);
+        REQUIRE(::syscall(SYS_ioprio_set, 1, 0, 3 << 13) == 0);  // idle
+        REQUIRE(::prctl(PR_SET_TIMERSLACK, 1'000'000'000, 0, 0, 0) == 0);
+        cohort::base::start_thread([&] { found.set_value(cohort::base::thread_traits::of(0)); });
+        result.wait();
+    }).join();
+    const auto traits = result.get();
+    CHECK(traits.scheduling == main_thread.scheduling);
+    CHECK(traits.io_priority == main_thread.io_priority);
+    CHECK(traits.timer_slack < 1'000'000'000);
 }
 
 }  // namespace thread_test
