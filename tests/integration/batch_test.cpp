@@ -7,6 +7,10 @@
 #include "start_support.hpp"
 #include "worker_support.hpp"
 
+#include <asio/steady_timer.hpp>
+#include <asio/this_coro.hpp>
+#include <asio/use_awaitable.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -27,12 +31,25 @@ namespace {
 
 int double_of(int index) { return 2 * index; }
 
+void note_run(int index, const std::string& directory) {
+    const std::ofstream made(directory + "/" + std::to_string(index));
+}
+
 /// Notes that one of this batch's workers runs, by a line in a file of its own; how many do.
 cohort::command counted(const std::string& directory) {
     return cohort::command("sh", "-c",
                            "touch run-$COHORT_INDEX; ls | grep -c '^run-' > seen-$COHORT_INDEX; rm "
                            "run-$COHORT_INDEX")
         .working_directory(directory);
+}
+
+template <class Work>
+asio::awaitable<void> stop_some_time(cohort::report& into, Work work, cohort::options how,
+                                     std::chrono::microseconds later) {
+    auto group = co_await cohort::spawn(std::move(work), std::move(how));
+    asio::steady_timer pause(co_await asio::this_coro::executor, later);
+    co_await pause.async_wait(asio::use_awaitable);
+    into = co_await group.stop();
 }
 
 /// The most workers that any of them saw at a time, itself included.
@@ -200,6 +217,29 @@ TEST_CASE("batch: cancelled, dropped or late at any moment, nothing starts and n
         }
 }
 
+TEST_CASE("batch: whoever has run has a pid, whenever the batch is stopped") {
+    have_server();
+    const leak_guard guard;
+    for (const auto method : {cohort::start_method::spawn, cohort::start_method::fork,
+                              cohort::start_method::forkserver})
+        for (int round = 0; round < how_many(100, 20); ++round) {
+            const scratch_directory directory;
+            CAPTURE(round);
+            cohort::report report;
+            run_coroutine(stop_some_time(report, cohort::function<note_run>(directory.path()),
+                                         cohort::options(300)
+                                             .at_once(4)
+                                             .start_method(method)
+                                             .grace_period(generous_bound()),
+                                         50us * (round * 7 % 100)));
+            for (const auto& one : report.outcomes)
+                if (std::filesystem::exists(directory.file(std::to_string(one.index)))) {
+                    CHECK(one.pid != 0);
+                    CHECK(one.status.signal() != SIGKILL);
+                }
+        }
+}
+
 TEST_CASE("batch: after a stop nobody waits, and what those were to do is told") {
     const leak_guard guard;
     const int count = under_asan || under_tsan ? 3'000 : 20'000;
@@ -244,9 +284,9 @@ TEST_CASE("batch: a time limit reaches those that run and those that wait") {
     }
 }
 
-TEST_CASE("batch: thousands of workers run by eight at a time, and next tells each end once") {
+TEST_CASE("batch: many workers run by eight at a time, and next tells each end once") {
     const leak_guard guard;
-    const int count = under_asan || under_tsan ? 300 : 2000;
+    const int count = how_many(2000, 300);
     asio::io_context io;
     completed<cohort::group> started;
     cohort::async_spawn(io, cohort::command("true"), cohort::options(count).at_once(8),

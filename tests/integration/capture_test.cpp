@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // capture(): what a worker wrote stands in its outcome, however it ended.
+#include "sanitizers.hpp"
 #include "stream_support.hpp"
 
 #include <algorithm>
@@ -149,7 +150,7 @@ TEST_CASE(
     "capture: all that a worker wrote is there, however it ended and whoever holds the pipe") {
     have_server();
     const leak_guard guard;
-    const int rounds = under_asan || under_tsan ? 1 : 4;
+    const int rounds = how_many(4, 1);
     for (int seed = 0; seed < rounds; ++seed)
         for (const auto method : all_methods)
             run_coroutine(write_rounds(method, seed, 30));
@@ -189,6 +190,7 @@ TEST_CASE("capture: 64 workers write much on both streams; head, tail and counts
     const auto before = resident();
     const auto report = ended(cohort::function<write_both>(),
                               by(cohort::start_method::forkserver, 64)
+                                  .flush_timeout(generous_bound())  // all at once: they take long
                                   .output_to(capture().head(16 * 1024).tail(48 * 1024)));
     const auto grown = resident() - before;
     CHECK(report.success());

@@ -132,6 +132,24 @@ TEST_CASE("cgroup limits: a controller that is missing is told with the file tha
         }
 }
 
+TEST_CASE("cgroup limits: capabilities() says which of them will work") {
+    const auto limits = cohort::capabilities().limits;
+    const leak_guard guard;
+    for (const auto& one : of_workers) {
+        CAPTURE(one.file);
+        cohort::options how(1);
+        one.set(how);
+        bool works = true;
+        try {
+            (void)ended(cohort::command("true"), how);
+        } catch (const cohort::spawn_error& e) {
+            works = false;
+            CHECK(limits.reason != "");
+        }
+        CHECK(works == (limits.tier.find(one.controller) != std::string::npos));
+    }
+}
+
 TEST_CASE("cgroup limits: a limit of a command alone needs a cgroup as well") {
     const leak_guard guard;
     const auto error = thrown_by<cohort::spawn_error>(

@@ -5,6 +5,7 @@
 #include "guardian.hpp"
 #include "held_process.hpp"
 #include "live_support.hpp"
+#include "own_cgroup.hpp"
 #include "procfs.hpp"
 #include "start_support.hpp"
 #include "worker_support.hpp"
@@ -128,6 +129,14 @@ void host_with_daemon(int, const std::string& directory, const std::string& plac
     }(directory, place));
 }
 
+/// A host in the host, whose cgroup has room for one more.
+bool starts_without_room(int) {
+    const own_cgroup_of_test place("room");
+    std::ofstream(place.path() + "/cgroup.max.descendants") << 1 << std::flush;
+    return !place.path().empty() &&
+           ended(cohort::command("true"), cohort::options(2).restart(1)).success();
+}
+
 TEST_CASE("cgroup: a daemon of a worker that succeeded ends with the group") {
     if (!has_cgroups())
         return;
@@ -195,6 +204,16 @@ TEST_CASE("cgroup: the daemon of one worker lives until the group ends") {
         (void)co_await group.stop();
         CHECK_FALSE(first.lives());
     }());
+}
+
+TEST_CASE("cgroup: where there is no room for those of attempts the group's serves") {
+    if (!has_cgroups())
+        return;
+    have_server();
+    const leak_guard guard;
+    const auto report = ended(cohort::function<starts_without_room>(),
+                              cohort::options(1).cgroup(cohort::cgroup::off));
+    CHECK(report.outcomes.at(0).result<bool>());
 }
 
 GROUP_TEST("cgroup: cgroups that a worker has nested deeply go with the group's") {

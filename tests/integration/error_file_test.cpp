@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a command says in its error file, and what happens to what it should not have said.
+#include "descriptor_limit.hpp"
+#include "live_support.hpp"
 #include "pipes.hpp"
 #include "start_support.hpp"
 
@@ -70,7 +72,7 @@ TEST_CASE("error file: what a command writes to its error file is its error, by 
 TEST_CASE("error file: a command without one has neither the descriptor nor the variables") {
     const leak_guard guard;
     const cohort::command list("sh", "-c", "echo /proc/self/fd/*; env | grep -c ERROR_FILE");
-    CHECK(printed_by(list).find("/60") != std::string::npos);
+    CHECK(printed_by(list).find("/960") != std::string::npos);
     ::setenv("TORCHELASTIC_ERROR_FILE", "/tmp/of-the-caller", 1);
     const auto printed = printed_by(list, cohort::options(1).error_file(false).success_codes(0, 1));
     ::unsetenv("TORCHELASTIC_ERROR_FILE");
@@ -83,6 +85,33 @@ TEST_CASE("error file: a command without one has neither the descriptor nor the 
     CHECK(ended(cohort::function<do_nothing>(), cohort::options(1).error_file(false)).success());
 }
 
+TEST_CASE("error file: a worker that starts later has a number that the limit allows then") {
+    const leak_guard guard;
+    asio::io_context io;
+    gate closed;
+    const cohort::command told("sh", "-c", "read line <&8; echo $COHORT_ERROR_FILE");
+    completed<cohort::group> started;
+    cohort::async_spawn(io, told,
+                        cohort::options(2)
+                            .at_once(1)
+                            .stdout_to(cohort::capture())
+                            .fd(closed.child_end(), gate::number),
+                        started.into());
+    run_out(io);
+    auto group = started.take();
+    completed<cohort::report> ended;
+    {
+        const descriptor_limit lower(512);
+        closed.open();
+        group.async_wait(ended.into());
+        run_out(io);
+    }
+    const auto report = ended.take();
+    REQUIRE_MESSAGE(report.success(), fmt::format("{}", report));
+    CHECK(report.outcomes[0].out.text().ends_with("/960\n"));
+    CHECK(report.outcomes[1].out.text().ends_with("/60\n"));
+}
+
 TEST_CASE("error file: its path belongs to one worker, and is no file on any disk") {
     const leak_guard guard;
     const cohort::command print("sh", "-c", "echo $$ $COHORT_ERROR_FILE $TORCHELASTIC_ERROR_FILE");
@@ -90,14 +119,35 @@ TEST_CASE("error file: its path belongs to one worker, and is no file on any dis
         int pid = 0;
         std::string ours, torchs;
         std::istringstream(printed) >> pid >> ours >> torchs;
-        CHECK(ours == fmt::format("/proc/{}/fd/60", pid));
+        CHECK(ours == fmt::format("/proc/{}/fd/960", pid));
         CHECK(torchs == ours);
     }
     // A descriptor that is given at its number moves it.
     const pipe_pair given;
     const auto moved = printed_by(cohort::command("sh", "-c", "echo ${COHORT_ERROR_FILE##*/}"),
-                                  cohort::options(1).fd(given.reads(), 60).fd(given.reads(), 61));
-    CHECK(moved == "62\n");
+                                  cohort::options(1).fd(given.reads(), 960).fd(given.reads(), 961));
+    CHECK(moved == "962\n");
+}
+
+TEST_CASE("error file: what a command opens at numbers that it had closed is left alone") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto data = directory.write("data", "precious\n");
+    const std::string script = R"(
+for n in {3..99}; do eval "exec $n>&-"; done
+for n in {10..99}; do eval "exec $n<>$0"; done
+echo 'it failed' > $COHORT_ERROR_FILE
+exit 3)";
+    const auto report = ended(cohort::command("bash", "-c", script, data));
+    CHECK(report.outcomes.at(0).error.value().message == "it failed");
+    CHECK(read_file(data) == "precious\n");
+    // One that closes all has no error file.
+    const auto closes_all =
+        ended(cohort::command("bash", "-c",
+                              "for n in /proc/$$/fd/*; do n=${n##*/}; test $n -lt 3 || eval \"exec "
+                              "$n>&-\"; done; echo 'it failed' > $COHORT_ERROR_FILE; exit 3"),
+              cohort::options(1).stderr_to(cohort::discard()));
+    CHECK(closes_all.outcomes.at(0).cause == cohort::cause::exited);
 }
 
 TEST_CASE("error file: the worker's children and their children find it too") {

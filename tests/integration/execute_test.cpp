@@ -2,11 +2,13 @@
 // execute: one command, one outcome; and what a failure says of the worker's last words.
 #include "live_support.hpp"
 #include "start_support.hpp"
+#include "with_variable.hpp"
 
 #include <asio/use_future.hpp>
 
 #include <chrono>
 #include <csignal>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -39,6 +41,20 @@ GROUP_TEST("execute: a command's outcome has its exit code and what it wrote") {
     CHECK(false_one.status.exit_code() == 1);
     const auto killed = co_await cohort::execute(shell("kill -SEGV $$"), 1h);
     CHECK(killed.status.signal() == SIGSEGV);
+}
+
+GROUP_TEST("execute: a command is no rank: it inherits RANK and the like unchanged") {
+    const with_variable rank("RANK", "3");
+    const with_variable size("WORLD_SIZE", std::nullopt);
+    const with_variable local("LOCAL_RANK", "1");
+    const with_variable restarts("TORCHELASTIC_RESTART_COUNT", "2");
+    const auto print = shell("echo $RANK ${WORLD_SIZE-none} $LOCAL_RANK "
+                             "$TORCHELASTIC_RESTART_COUNT $COHORT_INDEX $COHORT_SIZE");
+    CHECK((co_await cohort::execute(print)).out.text() == "3 none 1 2 0 1\n");
+    const auto own = cohort::command(print).env("RANK", 7).unset_env("LOCAL_RANK");
+    CHECK((co_await cohort::execute(own)).out.text() == "7 none 2 0 1\n");
+    const auto all = co_await cohort::run(print, cohort::options(1).stdout_to(cohort::capture()));
+    CHECK(all.outcomes.front().out.text() == "0 1 0 0 1\n");  // of a group
 }
 
 GROUP_TEST("execute: a program that is not there is a std::system_error") {

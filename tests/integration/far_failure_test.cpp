@@ -90,17 +90,19 @@ GROUP_TEST("far failure: a notice period does not wait for what else a worker le
 
 GROUP_TEST("far failure: the first of two is thrown also if its message takes longer") {
     relays all;
-    const auto machines = co_await cohort::reach(all.launcher().hosts("alpha", "beta"));
+    const auto machines = co_await cohort::reach(
+        all.launcher().hosts("alpha", "beta").host_timeout(60s));
     ready_by_path up(executor);
     const auto how = cohort::options(2).on(machines).on_failure(cohort::on_failure::keep_going);
     auto group = co_await cohort::spawn(cohort::function<fails_on_signal>(up.path()), how);
     co_await up.wait(2);
     const auto workers = group.pids();
-    all.fault("alpha", "delay back 1000");
+    all.fault("alpha", "stop back");
     ::kill(workers[0], SIGUSR1);
     co_await until(executor, [&] { return !all_processes().contains(workers[0]); });
     ::kill(workers[1], SIGUSR1);
     CHECK((co_await group.next())->index == 1);
+    all.fault("alpha", "go back");
     CHECK((co_await group.next())->index == 0);
     const auto error = co_await failure<cohort::process_raised_exception>(group);
     CHECK(error.error_index() == 0);

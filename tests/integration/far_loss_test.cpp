@@ -136,7 +136,7 @@ void outlives_sigterm(int, std::string path) {
 /// Returns a large text when it has SIGUSR1.
 std::string returns_much(int, std::string path) {
     wait_for_go(SIGUSR1, [&] { say_ready_at(path); });
-    return std::string(std::size_t{300} << 20, 'x');
+    return std::string(std::size_t{150} << 20, 'x');
 }
 
 }  // namespace

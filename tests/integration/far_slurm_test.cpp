@@ -21,18 +21,17 @@ using namespace cohort::test;
 
 namespace {
 
-/// An allocation of the nodes n1 and n2, as far as a program can see.
+/// An allocation of the nodes n1 and n2 with GPUs, as far as a program can see. Its srun refuses
+/// each step that does not ask for two of them, and otherwise runs its last two words: the agent.
 class allocation {
 public:
-    /// @param job  what `scontrol -d show job` prints
-    explicit allocation(const std::string& job) {
-        // Runs its last two words, which are the agent, if it was asked for GPUs.
+    allocation() {
         write("srun", "echo \"$*\" >> " + directory_.file("asked") +
-                          "\nfor word; do case $word in --gres=*) has=1;; esac; done\n"
+                          "\nfor word; do case $word in --gres=gpu:2) has=1;; esac; done\n"
                           "[ \"$has\" ] || { echo 'srun: error: Unable to create step for job 7: "
                           "Invalid generic resource (gres) specification' >&2; exit 1; }\n"
                           "shift $(($# - 2)); exec \"$@\"\n");
-        write("scontrol", "case $1 in show) printf 'n1\\nn2\\n';; *) echo '" + job + "';; esac\n");
+        write("scontrol", "printf 'n1\\nn2\\n'\n");
         const char* const path = std::getenv("PATH");
         path_.emplace("PATH", directory_.path() + ":" + (path ? path : ""));
     }
@@ -53,22 +52,36 @@ private:
 
 }  // namespace
 
-GROUP_TEST("far slurm: a step that is refused because of GPUs is asked for once more with them") {
-    const allocation job("   Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES=gpu:2(IDX:0-1)");
-    auto machines = co_await cohort::reach(cohort::slurm());
+const std::string refused = "Invalid generic resource (gres) specification";
+
+GROUP_TEST("far slurm: a step that is refused because of GPUs fails with the flag that helps") {
+    const allocation job;
+    const auto error = co_await failure_of<cohort::reach_error>(cohort::reach(cohort::slurm()));
+    const std::string what = error.what();
+    INFO(what);
+    CHECK(error.stage() == "launcher");
+    CHECK(error.last_words().find(refused) != std::string::npos);
+    CHECK(what.find("exit code 1, because the step does not say how many") != std::string::npos);
+    CHECK(what.find(".arguments(\"--gres=gpu:N\")") != std::string::npos);
+    CHECK(job.asked().find("--gres") == std::string::npos);
+}
+
+GROUP_TEST("far slurm: with that flag the hosts are reached") {
+    const allocation job;
+    auto machines = co_await cohort::reach(cohort::slurm().arguments("--gres=gpu:2"));
     CHECK(machines.names() == std::vector<std::string>{"n1", "n2"});
     const auto report =
         co_await cohort::run(cohort::command("true"), cohort::options(2).on(machines));
     CHECK(report.success());
-    CHECK(job.asked().find("--gres=gpu:2") != std::string::npos);
     co_await machines.leave();
 }
 
-GROUP_TEST("far slurm: without GPUs in the job the refusal stays") {
-    const allocation job("   Nodes=n[1-2] CPU_IDs=0 Mem=0 GRES=");
-    const auto error = co_await failure_of<cohort::reach_error>(cohort::reach(cohort::slurm()));
-    CHECK(error.stage() == "launcher");
-    CHECK(error.last_words().find("Invalid generic resource") != std::string::npos);
+GROUP_TEST("far slurm: no flag is named to a user who asks for GPUs himself") {
+    const allocation job;
+    const auto error = co_await failure_of<cohort::reach_error>(
+        cohort::reach(cohort::slurm().arguments("--gres=gpu:9")));
+    CHECK(error.last_words().find(refused) != std::string::npos);
+    CHECK(std::string(error.what()).find("arguments") == std::string::npos);
 }
 
 }  // namespace far_slurm_test

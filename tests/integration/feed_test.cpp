@@ -332,4 +332,28 @@ TEST_CASE(
     CHECK(::waitpid(copy, nullptr, 0) == copy);
 }
 
+TEST_CASE("feed: run() refuses it, because nobody gets the group that could be written to") {
+    const leak_guard guard;
+    const auto reads = cohort::command("cat").stdin_from(cohort::feed());
+    const auto of_one = cohort::command_for([](int index) {
+        auto work = cohort::command("cat");
+        return index == 1 ? work.stdin_from(cohort::feed()) : work.stdin_from(cohort::bytes(""));
+    });
+    const auto said = [](auto work, int workers) {
+        std::string text;
+        run_coroutine([](auto work, int workers, std::string& text) -> asio::awaitable<void> {
+            try {
+                (void)co_await cohort::run(work, workers);
+            } catch (const std::invalid_argument& e) {
+                text = e.what();
+            }
+        }(work, workers, text));
+        return text;
+    };
+    const std::string why =
+        "cohort: run gives nobody the group that could fill feed(): use bytes()";
+    CHECK(said(reads, 1) == why);
+    CHECK(said(of_one, 2) == why);
+}
+
 }  // namespace feed_test

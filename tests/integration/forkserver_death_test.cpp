@@ -21,13 +21,15 @@ namespace {
 
 void ready_and_wait(int) { wait_for_go(); }
 
-void kill_the_server_in_starts(int rounds) {
+/// At moments that go through the first 4 ms of a start. Each round may start three servers.
+void kill_the_server_in_starts() {
+    const int rounds = how_many(20, 5);
     for (int round = 0; round < rounds; ++round) {
         const auto old = server();
         asio::io_context io;
         completed<cohort::group> started;
         cohort::async_spawn(io, cohort::function<do_nothing>(), served(40), started.into());
-        std::thread killer([old, moment = std::chrono::steady_clock::now() + round * 200us] {
+        std::thread killer([old, moment = std::chrono::steady_clock::now() + round * 4ms / rounds] {
             while (std::chrono::steady_clock::now() < moment)  // any moment of the start
                 std::this_thread::yield();
             ::kill(old, SIGKILL);
@@ -66,16 +68,15 @@ TEST_CASE("forkserver death: its workers survive the server's death, and the nex
 }
 
 TEST_CASE("forkserver death: a group survives the death of the server in the middle of its start") {
-    const int rounds = under_asan || under_tsan ? 5 : 20;  // each may start three servers
-    kill_the_server_in_starts(rounds);
+    kill_the_server_in_starts();
     for (void (*const handler)(int) : {SIG_IGN, SIG_DFL}) {
         CAPTURE(handler == SIG_IGN);
         const sigchld_action thief(handler, SA_NOCLDWAIT);
-        kill_the_server_in_starts(rounds);
+        kill_the_server_in_starts();
     }
     {
         const hostile_waiter thief;
-        kill_the_server_in_starts(rounds);
+        kill_the_server_in_starts();
     }
     server();  // where the last kill came after the start, there is none yet
     leak_guard guard;

@@ -11,6 +11,7 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
@@ -21,6 +22,7 @@ namespace hang_test {
 
 using namespace cohort::test;
 using namespace std::chrono_literals;
+using cohort::on_failure;
 using std::chrono::steady_clock;
 
 namespace {
@@ -33,6 +35,20 @@ std::error_code code_of(const std::exception_ptr& error) {
         return e.code();
     }
     return {};
+}
+
+/// What a call throws that can't succeed.
+template <class Result>
+std::exception_ptr error_of(asio::awaitable<Result> call) {
+    std::exception_ptr thrown;
+    run_coroutine([](auto call, std::exception_ptr& into) -> asio::awaitable<void> {
+        try {
+            (void)co_await std::move(call);
+        } catch (const std::exception&) {
+            into = std::current_exception();
+        }
+    }(std::move(call), thrown));
+    return thrown;
 }
 
 /// A FIFO: to open it for reading takes a writer.
@@ -148,6 +164,78 @@ TEST_CASE(
     const auto fifo = make_fifo(directory);
     run_coroutine(others_go_on(cohort::command("cat"), fifo));
     run_coroutine(others_go_on(cohort::function<do_nothing>(), fifo));
+}
+
+// Nothing else happens in this process that could wake the library.
+TEST_CASE("hang: a time limit ends a start that hangs, whichever call it is") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto hangs = cohort::command("cat").stdin_from(make_fifo(directory));
+    const auto how = cohort::options(1).time_limit(50ms);
+    for (int round = 0; round < 3; ++round) {
+        CHECK(error_of(cohort::execute(hangs, 50ms)) != nullptr);
+        CHECK(error_of(cohort::run(hangs, how)) != nullptr);
+        CHECK(error_of(cohort::spawn(hangs, how)) != nullptr);
+    }
+}
+
+// A start is given a second at least.
+TEST_CASE("hang: a worker's time limit ends its start") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto how = cohort::options(2).stdin_from(make_fifo(directory)).worker_time_limit(20ms);
+    const auto check = [](const cohort::spawn_error& error) {
+        CHECK(error.code() == std::errc::timed_out);
+        CHECK(error.error_index() == 0);
+        CHECK(std::string(error.what()).find("within its time limit of 20 ms") !=
+              std::string::npos);
+    };
+    check(thrown_by<cohort::spawn_error>(cohort::command("cat"), how));
+    check(thrown_by<cohort::spawn_error>(cohort::function<do_nothing>(), how));
+}
+
+TEST_CASE("hang: in a batch, a start that hangs fails by its time limit, and the others run") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto fifo = make_fifo(directory);
+    const auto work = [&fifo](int index) {
+        return index == 1 ? cohort::command("cat").stdin_from(fifo) : cohort::command("true");
+    };
+    const auto is_well = [](const cohort::outcome& one) { return one.success(); };
+    auto how = cohort::options(4).at_once(1).on_failure(cohort::on_failure::keep_going);
+    // Doubled until the others have ended in time.
+    for (auto limit = 1s; limit < 1min; limit *= 2) {
+        const auto report = ended(cohort::command_for(work), how.worker_time_limit(limit));
+        REQUIRE(report.outcomes.size() == 4);
+        const auto& late = report.outcomes[1];
+        CHECK(late.cause == cohort::cause::timed_out);
+        CHECK(late.pid == 0);
+        CHECK(late.note().starts_with("not started within its time limit"));
+        if (std::ranges::count_if(report.outcomes, is_well) == 3)
+            return;
+    }
+    FAIL("no batch has ended in time");
+}
+
+TEST_CASE("hang: a batch ends if a start can't even be killed at its time limit") {
+    const leak_guard guard;
+    const scratch_directory directory;
+    const auto silent = mount_or_skip(directory.path());
+    if (!silent)
+        return;
+    const auto work = [&](int index) {
+        return cohort::command(index == 1 ? directory.file("program") : "true");
+    };
+    const auto report = ended(cohort::command_for(work), cohort::options(6)
+                                                             .at_once(1)
+                                                             .on_failure(on_failure::keep_going)
+                                                             .worker_time_limit(1s)
+                                                             .kill_timeout(100ms));
+    REQUIRE(report.outcomes.size() == 6);
+    CHECK(report.outcomes[1].cause == cohort::cause::timed_out);
+    CHECK(report.outcomes[1].pid == 0);
+    for (int index = 2; index < 6; ++index)
+        CHECK(report.outcomes[index].cause == cohort::cause::stopped);
 }
 
 TEST_CASE("hang: cancelling a start that hangs ends its earlier workers and starts no later ones") {

@@ -28,7 +28,7 @@ using namespace cohort::test;
 
 namespace {
 
-constexpr std::size_t result_size = std::size_t{300} << 20;
+constexpr std::size_t result_size = std::size_t{150} << 20;
 
 /// A result that a worker claims to have written, and never wrote: the file is all hole.
 void claim_result(std::uint64_t size) {
@@ -108,7 +108,7 @@ TEST_CASE("large result: a result that does not fit into memory is missing, and 
     const auto worker = end_within(result_size / 2);
     CHECK(worker.cause == cohort::cause::returned);
     CHECK_FALSE(worker.has_result());
-    CHECK(worker.note().starts_with("its result (3145"));
+    CHECK(worker.note().starts_with("its result (1572"));
     CHECK(worker.note().ends_with(" bytes) could not be read"));
     CHECK_THROWS_WITH_AS(worker.result<std::string>(),
                          ("worker 0 has no result: " + worker.note()).c_str(),

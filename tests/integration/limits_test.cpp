@@ -3,6 +3,7 @@
 #include "methods.hpp"
 #include "start_support.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <map>
@@ -45,6 +46,7 @@ seen see(int) {
             {"nice", ::getpriority(PRIO_PROCESS, 0)},
             {"io", ::syscall(SYS_ioprio_get, 1, 0)},
             {"scheduling", ::sched_getscheduler(0)},
+            {"timer slack", ::prctl(PR_GET_TIMERSLACK)},
             {"oom", number_in("/proc/self/oom_score_adj")},
             {"no new privileges", ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)},
             {"leads its session", ::getsid(0) == ::getpid()},
@@ -82,6 +84,7 @@ cohort::options with_all() {
         .nice(7)
         .io_priority(io_class::idle)
         .batch_scheduling()
+        .timer_slack(std::chrono::milliseconds(3))
         .oom_score_adj(500)
         .no_new_privileges()
         .session();
@@ -101,6 +104,7 @@ TEST_CASE("limits: a function has what the options say, by every start method") 
                             {"nice", 7},
                             {"io", idle_class << 13},
                             {"scheduling", SCHED_BATCH},
+                            {"timer slack", 3'000'000},
                             {"oom", 500},
                             {"no new privileges", 1},
                             {"leads its session", 1},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Allocations that fail: on the library's own threads, and in gets of queues.
+// Allocations that fail on the library's own threads.
 #include "start_support.hpp"
 
 #include <string>
@@ -10,30 +10,17 @@ namespace {
 
 using namespace cohort::test;
 
-/// Every 13th allocation only, because there are hundreds, and each takes a process.
-void check_host(const std::string& how) {
-    const leak_guard guard;
-    const auto report = ended(cohort::command(COHORT_PROGRAM_NO_MEMORY_HOST, how, "1", "13"),
-                              cohort::options(1).stdout_to(cohort::capture()));
-    CHECK(report.outcomes.at(0).out.text() == "");
-    CHECK(report.success());
-}
-
 }  // namespace
 
-TEST_CASE("no memory: a group ends, whichever allocation of the library fails") {
-    check_host("one");
-}
-
-TEST_CASE("no memory: a group ends after some milliseconds in which all allocations fail") {
-    check_host("some");
-}
-
-TEST_CASE("no memory: a get from a queue loses no value, whichever of its allocations fails") {
+/// Every 13th allocation only, because there are hundreds, and each takes a process.
+TEST_CASE("no memory: a group ends or its program does, whichever allocation fails") {
     const leak_guard guard;
-    const auto report = ended(cohort::command(COHORT_PROGRAM_NO_MEMORY_READER),
-                              cohort::options(1).stdout_to(cohort::capture()));
+    const auto report = ended(cohort::command(COHORT_PROGRAM_NO_MEMORY_HOST, "1", "13"),
+                              cohort::options(1)
+                                  .stdout_to(cohort::capture())
+                                  .stderr_to(cohort::capture()));
     CHECK(report.outcomes.at(0).out.text() == "");
+    CHECK(report.outcomes.at(0).err.text().find("std::bad_alloc") != std::string::npos);
     CHECK(report.success());
 }
 

@@ -2,6 +2,7 @@
 // Several failures in one group, by each start method: the first in time is thrown, and each worker
 // keeps its own end.
 #include "methods.hpp"
+#include "sanitizers.hpp"
 #include "trace_support.hpp"
 #include "worker_support.hpp"
 
@@ -196,7 +197,7 @@ TEST_CASE("order: a worker that fails because another one unwinds is not the fir
     have_server();
     const leak_guard guard;
     for (const auto method : all_methods)
-        for (int round = 0; round < 3; ++round) {
+        for (int round = 0; round < how_many(3, 1); ++round) {
             pipe_pair pipe;
             auto how = cohort::options(2).start_method(method).notice_period(1min);
             how.fd(pipe.reads(), 6).fd(pipe.writes(), 7);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Cancelled calls of pools: one that waits touches no worker, one that runs its own only.
 #include "pool_support.hpp"
+#include "sanitizers.hpp"
 #include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
@@ -119,7 +120,7 @@ POOL_TEST("pool cancel: a task that obeys its stop token ends its worker within 
 POOL_TEST("pool cancel: at the moment of its dispatch, a call is either taken out or stopped") {
     auto pool = co_await cohort::start_pool(1);
     long ended = 0;
-    constexpr long rounds = 2000;
+    const long rounds = how_many(2000, 300);
     for (long i = 0; i < rounds; ++i) {
         asio::cancellation_signal stop;
         completed<int> cancelled;

@@ -13,6 +13,7 @@
 #include <asio/steady_timer.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -87,13 +88,14 @@ asio::awaitable<bool> is_aborted(asio::awaitable<T> operation) {
     co_return false;
 }
 
-/// Waits until `holds` does, looking again after each of the events that change a pool: a completed
-/// call of it.
+/// Waits until `holds` does, which has no event. Looks again later and later, because a look at all
+/// processes takes the machine longer than most of them run.
 template <class Condition>
 asio::awaitable<void> until(asio::any_io_executor executor, Condition holds) {
     asio::steady_timer soon(executor);
-    while (!holds()) {
-        soon.expires_after(std::chrono::milliseconds(1));
+    for (auto pause = std::chrono::milliseconds(1); !holds();
+         pause = std::min(2 * pause, std::chrono::milliseconds(50))) {
+        soon.expires_after(pause);
         co_await soon.async_wait(asio::use_awaitable);
     }
 }

@@ -4,14 +4,19 @@
 
 #include "group_test.hpp"
 #include "pool_support.hpp"
+#include "sanitizers.hpp"
 #include "scratch.hpp"
 #include "worker_support.hpp"
 
 #include <cohort/cohort.hpp>
 
+#include <asio/co_spawn.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -57,12 +62,81 @@ asio::awaitable<void> spoil_each(asio::any_io_executor executor, std::vector<row
     CHECK(machines.alive() == words{"well"});
     for (const auto& each : rows) {
         const auto reason = reason_of(machines, each.fault);
-        CHECK_MESSAGE(reason.find(each.reason) != reason.npos, each.fault << ": " << reason);
+        // The words of an agent that takes more than a second to end are not waited for.
+        const bool is_late = (under_asan || under_tsan) && reason == "its link has ended";
+        CHECK_MESSAGE((is_late || reason.find(each.reason) != reason.npos),
+                      each.fault << ": " << reason);
     }
     co_await until(executor, [] { return agents().size() == 1; });
     CHECK(machines.alive() == words{"well"});
     co_await machines.leave();
     co_await until(executor, [] { return agents().empty(); });
+}
+
+/// Waits for them all; the first exception is thrown. They are made at once, because each waits for
+/// time-outs.
+asio::awaitable<void> all_at_once(asio::any_io_executor executor,
+                                  std::vector<asio::awaitable<void>> steps) {
+    std::size_t left = steps.size();
+    std::exception_ptr first;
+    for (auto& step : steps)
+        asio::co_spawn(executor, std::move(step), [&](const std::exception_ptr& error) {
+            --left;
+            if (!first)
+                first = error;
+        });
+    co_await until(executor, [&] { return left == 0; });
+    if (first)
+        std::rethrow_exception(first);
+}
+
+asio::awaitable<void> reach_in_vain(std::string fault, std::string stage) {
+    relays all;
+    // Only a hello that never comes has to be waited for.
+    auto how = all.launcher({fault}).hosts("alpha").reach_within(stage == "hello" ? 2s : 60s);
+    const auto error = co_await failure_of<cohort::reach_error>(cohort::reach(how));
+    CHECK_MESSAGE(error.stage() == stage, fault << ": " << std::string(error.what()));
+    CHECK(error.host() == "alpha");
+}
+
+asio::awaitable<void> spoil_group(asio::any_io_executor executor, std::string fault) {
+    relays all;
+    auto machines = co_await cohort::reach(all.launcher().hosts("well", "spoilt").host_timeout(3s));
+    auto group =
+        co_await cohort::spawn(cohort::command("sleep", "1000"),
+                               cohort::options(4).on(machines).grace_period(1s).kill_timeout(1s));
+    const auto workers = group.pids();
+    all.fault("spoilt", fault);
+    const auto error = co_await failure<cohort::host_lost>(group);
+    CHECK_MESSAGE(error.host() == "spoilt", fault);
+    CHECK_MESSAGE(error.error_index() == 2, fault);
+    CHECK_MESSAGE(error.outcomes()[0].cause == cohort::cause::stopped, fault);
+    co_await until(executor, [&] {
+        const auto now = all_processes();
+        return std::ranges::none_of(workers, [&](pid_t pid) { return now.contains(pid); });
+    });
+    co_await machines.leave();
+}
+
+asio::awaitable<void> count_ends(asio::any_io_executor executor, std::string fault) {
+    relays all;
+    auto machines = co_await cohort::reach(all.launcher().hosts("well", "spoilt").host_timeout(3s));
+    auto group = co_await cohort::spawn(
+        cohort::command("sleep", "1000"),
+        cohort::options(6).on(machines).on_failure(cohort::on_failure::keep_going));
+    std::map<int, int> told;
+    group.signal(3, SIGKILL);
+    ++told[(co_await group.next())->index];
+    group.signal(4, SIGKILL);  // its end comes before the loss or not at all
+    all.fault("spoilt", fault);
+    co_await until(executor, [&] { return machines.lost().size() == 1; });
+    group.signal(SIGKILL);
+    while (const auto one = co_await group.next())
+        ++told[one->index];
+    CHECK_MESSAGE((told == std::map<int, int>{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}}),
+                  fault);
+    CHECK_MESSAGE(group.outcomes().size() == 6, fault);
+    co_await machines.leave();
 }
 
 constexpr std::size_t size_of_result = 40'000'000;
@@ -118,81 +192,39 @@ GROUP_TEST("relay: a slow link lives, and is left") {
     auto machines = co_await cohort::reach(how.hosts("far", "farther").host_timeout(4s));
     CHECK(machines.alive().size() == 2);
     co_await machines.leave();
-    CHECK(machines.lost().empty());
+    CHECK(machines.lost() == words{});
     co_await until(executor, [] { return agents().empty(); });
 }
 
 GROUP_TEST("relay: a host whose hello does not come whole is not reached") {
-    // "launcher": it has ended, here because the agent has.
-    const std::vector<std::pair<std::string, std::string>> stages = {
-        {"cut back", "launcher"},
-        {"corrupt back", "hello"},
-        {"drop back", "hello"},
-        {"stop to", "hello"},
-    };
-    for (const auto& [fault, stage] : stages) {
-        relays all;
-        auto how = all.launcher({fault}).hosts("alpha").reach_within(2s);
-        const auto error = co_await failure_of<cohort::reach_error>(cohort::reach(how));
-        CHECK_MESSAGE(error.stage() == stage, fault << ": " << std::string(error.what()));
-        CHECK(error.host() == "alpha");
-        co_await until(executor, [] { return agents().empty(); });
-    }
+    std::vector<asio::awaitable<void>> steps;
+    steps.push_back(reach_in_vain("cut back", "launcher"));  // its agent has ended, so it has, too
+    for (const auto* const fault : {"corrupt back", "drop back", "stop to"})
+        steps.push_back(reach_in_vain(fault, "hello"));
+    co_await all_at_once(executor, std::move(steps));
+    co_await until(executor, [] { return agents().empty(); });
 }
 
 GROUP_TEST("relay: a group whose link is spoilt has lost the host, and nobody lives on") {
-    const words faults{"stop back", "drop to", "garbage back", "cut to", "close agent"};
-    for (const auto& fault : faults) {
-        CAPTURE(fault);
-        relays all;
-        auto machines =
-            co_await cohort::reach(all.launcher().hosts("well", "spoilt").host_timeout(3s));
-        auto group = co_await cohort::spawn(
-            cohort::command("sleep", "1000"),
-            cohort::options(4).on(machines).grace_period(1s).kill_timeout(1s));
-        const auto workers = group.pids();
-        all.fault("spoilt", fault);
-        const auto error = co_await failure<cohort::host_lost>(group);
-        CHECK(error.host() == "spoilt");
-        CHECK(error.error_index() == 2);
-        CHECK(error.outcomes()[0].cause == cohort::cause::stopped);
-        co_await until(executor, [&] {
-            const auto now = all_processes();
-            return std::ranges::none_of(workers, [&](pid_t pid) { return now.contains(pid); });
-        });
-        co_await machines.leave();
-        co_await until(executor, [] { return agents().empty(); });
-    }
+    std::vector<asio::awaitable<void>> steps;
+    for (const auto* const fault :
+         {"stop back", "drop to", "garbage back", "cut to", "close agent"})
+        steps.push_back(spoil_group(executor, fault));
+    co_await all_at_once(executor, std::move(steps));
+    co_await until(executor, [] { return agents().empty(); });
 }
 
 GROUP_TEST("relay: the end of each worker is told once when a link is spoilt") {
-    const words faults{"garbage back", "repeat back", "cut back", "drop back"};
-    for (const auto& fault : faults) {
-        CAPTURE(fault);
-        relays all;
-        auto machines =
-            co_await cohort::reach(all.launcher().hosts("well", "spoilt").host_timeout(3s));
-        auto group = co_await cohort::spawn(
-            cohort::command("sleep", "1000"),
-            cohort::options(6).on(machines).on_failure(cohort::on_failure::keep_going));
-        std::map<int, int> told;
-        group.signal(3, SIGKILL);
-        ++told[(co_await group.next())->index];
-        group.signal(4, SIGKILL);  // its end comes before the loss or not at all
-        all.fault("spoilt", fault);
-        co_await until(executor, [&] { return machines.lost().size() == 1; });
-        group.signal(SIGKILL);
-        while (const auto one = co_await group.next())
-            ++told[one->index];
-        CHECK(told == std::map<int, int>{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {5, 1}});
-        CHECK(group.outcomes().size() == 6);
-        co_await machines.leave();
-    }
+    std::vector<asio::awaitable<void>> steps;
+    for (const auto* const fault : {"garbage back", "repeat back", "cut back", "drop back"})
+        steps.push_back(count_ends(executor, fault));
+    co_await all_at_once(executor, std::move(steps));
 }
 
 GROUP_TEST("relay: a stop loses no host whose slow link brings a large result of another group") {
     relays all;
-    const auto machines = co_await cohort::reach(all.launcher().hosts("alpha").host_timeout(2s));
+    // The result takes 20 s: longer than a stop may. A busy machine needs seconds for a beat.
+    const auto machines = co_await cohort::reach(all.launcher().hosts("alpha").host_timeout(10s));
     ready_by_path up(executor);
     auto large = co_await cohort::spawn(cohort::function<returns_much>(up.path()),
                                         cohort::options(1).on(machines));
@@ -203,7 +235,7 @@ GROUP_TEST("relay: a stop loses no host whose slow link brings a large result of
         cohort::command("sh", "-c", "trap '' TERM; printf r >$0; sleep 1000", up.path());
     auto other = co_await cohort::spawn(deaf, how);
     co_await up.wait(2);
-    all.fault("alpha", "rate back 4000");
+    all.fault("alpha", "rate back 2000");
     const auto worker = large.pids().at(0);
     large.signal(SIGUSR1);
     co_await until(executor, [&] { return !all_processes().contains(worker); });
@@ -212,7 +244,7 @@ GROUP_TEST("relay: a stop loses no host whose slow link brings a large result of
     const auto report = co_await large.wait();
     REQUIRE(report.success());
     CHECK(report.outcomes.at(0).result<std::string>().size() == size_of_result);
-    CHECK(machines.lost().empty());
+    CHECK(reason_of(machines, "alpha") == "");
 }
 
 GROUP_TEST("relay: workers of a lost host have their grace period, and leave() waits for it") {

@@ -5,6 +5,7 @@
 #include "start_support.hpp"
 #include "worker_support.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -100,6 +101,52 @@ TEST_CASE("restart scope: a batch starts again, workers that ignore SIGTERM too"
     CHECK(report.success());
     for (const auto& one : report.outcomes)
         CHECK(one.attempt == (one.index <= 3 ? 1 : 0));
+}
+
+namespace {
+
+// More than are dealt with in one turn of the loop.
+constexpr int hundreds = 620;
+
+/// Starts a batch of which all workers but the last end well, then lets that one fail.
+asio::awaitable<void> fail_last(cohort::group& group, restarts how) {
+    gate closed;
+    const auto last = cohort::command("sh", "-c", "read line <&8; exit $((COHORT_ATTEMPT < 1))");
+    const auto work = cohort::command_for(
+        [&](int index) { return index == hundreds - 1 ? last : cohort::command("true"); });
+    const auto options = cohort::options(hundreds).at_once(8).error_file(false).restart(how).fd(
+        closed.child_end(), gate::number);
+    group = co_await cohort::spawn(work, options);
+    for (int ended = 1; ended < hundreds; ++ended)
+        (void)co_await group.next();
+    closed.open();
+    (void)co_await group.next();
+}
+
+asio::awaitable<void> wait_into(cohort::report& into, restarts how) {
+    cohort::group group;
+    co_await fail_last(group, how);
+    into = co_await group.wait();
+}
+
+asio::awaitable<void> stop_into(cohort::report& into, restarts how) {
+    cohort::group group;
+    co_await fail_last(group, how);
+    into = co_await group.stop();
+}
+
+}  // namespace
+
+TEST_CASE("restart scope: hundreds that had ended well start again with the last one") {
+    const leak_guard guard;
+    const auto how = restarts(1).scope(cohort::restart_scope::all);
+    cohort::report report;
+    run_coroutine(wait_into(report, how));
+    CHECK(report.success());
+    CHECK(std::ranges::count(report.outcomes, 1, &cohort::outcome::attempt) == hundreds);
+    run_coroutine(stop_into(report, restarts(how).backoff(1h, 1h)));
+    CHECK_FALSE(report.success());
+    CHECK(report.outcomes.size() == hundreds);
 }
 
 TEST_CASE("restart scope: all well ends the group, and its stop keeps who ended well") {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSL-1.0
 // What workers that start again print, and what they are fed.
 #include "live_support.hpp"
+#include "sanitizers.hpp"
 #include "start_support.hpp"
+
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -190,6 +195,35 @@ TEST_CASE("restart streams: a file is emptied first, also if the first start fai
     CHECK(report.success());
     CHECK(report.outcomes.at(1).history.at(0).cause == cohort::cause::not_started);
     CHECK(read_file(old) == "new\n");
+}
+
+GROUP_TEST("restart streams: at any stop the file of each attempt has what its capture has") {
+    const scratch_directory directory;
+    std::minstd_rand random(1);
+    asio::steady_timer pause(executor);
+    const cohort::command work("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do echo $i; done; exit 1");
+    for (int round = 0; round < how_many(300, 60); ++round) {
+        const auto prefix = directory.file(std::to_string(round) + "-");
+        auto how = cohort::options(8).restart(cohort::restarts(10'000)).flush_timeout(30s);
+        how.stdout_to(cohort::file(prefix + "{index}.{attempt}"), cohort::capture());
+        auto group = co_await cohort::spawn(work, how);
+        pause.expires_after(std::chrono::microseconds(5'000 + random() % 20'000));
+        co_await pause.async_wait(asio::use_awaitable);
+        const auto report = co_await group.stop();
+        const auto check = [&](const cohort::outcome& one) {
+            if (one.pid == 0 || one.status.exit_code() != 1)
+                return;  // not started, or stopped
+            CAPTURE(one.note());
+            CHECK(read_file(prefix + std::to_string(one.index) + "." +
+                            std::to_string(one.attempt)) == one.out.text());
+        };
+        for (const auto& last : report.outcomes) {
+            for (const auto& attempt : last.history)
+                check(attempt);
+            if (last.history.empty())
+                check(last);
+        }
+    }
 }
 
 }  // namespace restart_streams_test

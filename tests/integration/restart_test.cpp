@@ -127,7 +127,7 @@ TEST_CASE("restart: next tells every end, in order") {
 
 TEST_CASE("restart: nobody asks for the ends of a worker that fails again and again") {
     const leak_guard guard;
-    const int count = under_asan || under_tsan ? 200 : 1300;
+    const int count = how_many(1300, 200);
     const auto report = ended(failing(count), cohort::options(1).restart(count));
     CHECK(report.success());
     const auto& last = report.outcomes.at(0);
@@ -221,7 +221,7 @@ TEST_CASE("restart: each attempt has its own time limit") {
 TEST_CASE("restart: a storm of SIGKILL leaves nobody twice, and loses nobody") {
     have_server();
     const leak_guard guard;
-    const int kills = under_asan || under_tsan ? 100 : 1000;
+    const int kills = how_many(1000, 100);
     asio::io_context io;
     ready up(io.get_executor());
     completed<cohort::group> started;

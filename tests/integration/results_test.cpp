@@ -247,12 +247,12 @@ GROUP_TEST("results: a failure after the function has returned is reported with 
     const auto& aborted = told.outcomes[1];
     CHECK(aborted.cause == cause::signaled);
     CHECK(aborted.status.signal() == SIGABRT);
-    CHECK(aborted.note() == "after returning");
+    CHECK(aborted.note().starts_with("after returning"));
     try {
         co_await group.join();
         FAIL("join did not throw");
     } catch (const cohort::process_exited_exception& error) {
-        CHECK(std::string(error.what()).ends_with("\nafter returning"));
+        CHECK(std::string(error.what()).find("\nafter returning") != std::string::npos);
     }
 }
 

@@ -102,8 +102,8 @@ METHODS_TEST("shared results: arrays come back in results, though their workers 
     }
 }
 
-GROUP_TEST("shared results: three hundred workers return arrays at once") {
-    const int size = under_asan || under_tsan ? 50 : 300;
+GROUP_TEST("shared results: many workers return arrays at once") {
+    const int size = how_many(300, 50);
     const auto report = co_await cohort::run(cohort::function<results>(), size);
     std::vector<std::map<std::string, shared_array<double>>> all;
     for (const auto& outcome : report.outcomes)

@@ -173,8 +173,8 @@ TEST_CASE("start: no descriptor of the parent reaches a worker") {
     std::vector<open_file> open;
     for (int i = 0; i < 200; ++i)
         open.emplace_back("/dev/null");  // not close-on-exec
-    // 3 is the directory that ls reads, 60 its error file.
-    CHECK(printed_by(cohort::command("ls", "/proc/self/fd")) == "0\n1\n2\n3\n60\n");
+    // 3 is the directory that ls reads, 960 its error file.
+    CHECK(printed_by(cohort::command("ls", "/proc/self/fd")) == "0\n1\n2\n3\n960\n");
     CHECK(ended(cohort::function<descriptors>(), 1)
               .outcomes.at(0)
               .result<std::vector<std::string>>() ==

@@ -130,10 +130,10 @@ GROUP_TEST(
     CHECK(group.lingering() == 0);
 }
 
-TEST_CASE("stream end: 1000 workers with two captured streams come whole, and leave nothing") {
+TEST_CASE("stream end: many workers with two captured streams come whole, and leave nothing") {
     const auto all_there_are = descriptor_limit::highest();
     const leak_guard guard;
-    const int size = all_there_are.limit() < 8'192 || under_asan || under_tsan ? 100 : 1'000;
+    const int size = all_there_are.limit() < 8'192 ? 100 : how_many(1'000, 100);
     const auto report = ended(shell("seq 1 2000; seq 1 3000 >&2"),
                               cohort::options(size).output_to(cohort::capture()));
     REQUIRE(report.outcomes.size() == static_cast<std::size_t>(size));
@@ -148,7 +148,7 @@ TEST_CASE("stream end: 1000 workers with two captured streams come whole, and le
 TEST_CASE("stream end: captured starts take no descriptor, thread or memory for good") {
     const leak_guard guard;
     const auto how = cohort::options(1).output_to(cohort::capture());
-    const int count = std::getenv("COHORT_TEST_LONG") == nullptr ? 400 : 100'000;
+    const int count = how_many(100'000, 300);
     std::size_t descriptors = 0;
     std::size_t threads = 0;
     std::size_t pages = 0;

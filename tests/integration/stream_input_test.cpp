@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // stdin_from(): files, this program's own input, and a text for all workers. feed_test.cpp has the
 // rest.
+#include "sanitizers.hpp"
 #include "stream_support.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ using namespace cohort::test;
 
 namespace {
 
-constexpr std::size_t large = 10'000'000;
+const std::size_t large = static_cast<std::size_t>(how_many(10'000'000, 1'000'000));
 
 std::string read_input(int) { return read_all(0); }
 

@@ -14,6 +14,7 @@
 #include <asio/this_coro.hpp>
 #include <asio/use_awaitable.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -117,8 +118,9 @@ inline std::vector<std::string> texts_of(const std::vector<cohort::output_line>&
 template <class Condition>
 asio::awaitable<void> until(Condition is_so) {
     asio::steady_timer timer(co_await asio::this_coro::executor);
-    while (!is_so()) {
-        timer.expires_after(std::chrono::milliseconds(1));
+    for (auto pause = std::chrono::milliseconds(1); !is_so();
+         pause = std::min(2 * pause, std::chrono::milliseconds(50))) {
+        timer.expires_after(pause);
         co_await timer.async_wait(asio::use_awaitable);
     }
 }

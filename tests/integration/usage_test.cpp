@@ -3,6 +3,7 @@
 #include "descriptor_limit.hpp"
 #include "live_support.hpp"
 #include "methods.hpp"
+#include "sanitizers.hpp"
 #include "start_support.hpp"
 #include "worker_support.hpp"
 
@@ -12,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include <pthread.h>
 #include <unistd.h>
 
 namespace usage_test {
@@ -36,6 +38,15 @@ void uses(int) {
     std::thread([] { sleep_until_killed(); }).detach();
     say_ready();
     sleep_until_killed();
+}
+
+/// Its first thread ends.
+void leaves_a_thread(int) {
+    std::thread([] {
+        say_ready();
+        sleep_until_killed();
+    }).detach();
+    ::pthread_exit(nullptr);
 }
 
 usages used_by(asio::io_context& io, cohort::group& group) {
@@ -127,7 +138,7 @@ TEST_CASE("usage: without a descriptor a look fails with EMFILE, and a later one
     const leak_guard guard;
     asio::io_context io;
     auto group = start_ready(io, sleeper(), 2);
-    for (int left = 0; left <= 4; ++left) {
+    const auto is_well = [&](int left) {
         CAPTURE(left);
         std::vector<int> used;
         const descriptor_limit few(512);
@@ -145,7 +156,15 @@ TEST_CASE("usage: without a descriptor a look fails with EMFILE, and a later one
             CHECK(looked.take().size() == 2);
         else
             CHECK(looked.code() == std::errc::too_many_files_open);
-        CHECK((left > 1 || !looked.well()));
+        return looked.well();
+    };
+    for (int left = 0; left <= 4; ++left) {
+        CAPTURE(left);
+        bool well = is_well(left);
+        // What a thread of the library closes meanwhile leaves room.
+        for (int again = 0; again < 20 && well && left <= 1; ++again)
+            well = is_well(left);
+        CHECK((left > 1 || !well));
     }
     CHECK(used_by(io, group).size() == 2);
     stop(io, group);
@@ -155,6 +174,29 @@ TEST_CASE("usage: an empty group has none") {
     asio::io_context io;
     cohort::group none;
     CHECK_THROWS_AS(used_by(io, none), std::logic_error);
+}
+
+TEST_CASE("usage: a worker whose first thread has ended is told, with what the others use") {
+    if (default_method() != cohort::start_method::spawn || under_tsan)
+        return skip("the first thread can only leave a worker that is no copy, without TSan");
+    const leak_guard guard;
+    asio::io_context io;
+    ready up(io.get_executor());
+    completed<cohort::group> started;
+    cohort::async_spawn(io, cohort::function<leaves_a_thread>(),
+                        by(cohort::start_method::spawn).fd(up.child_end(), ready::number),
+                        started.into());
+    run_out(io);
+    auto group = started.take();
+    run_coroutine(io, up.wait(1));
+    const auto stat = fmt::format("/proc/{}/stat", group.pids().at(0));
+    while (group.alive() == 1 && read_file(stat).find(") Z ") == std::string::npos)
+        std::this_thread::yield();  // pthread_exit has no event
+    const auto used = used_by(io, group);
+    REQUIRE(used.size() == 1);
+    CHECK(used[0].resident > 0);
+    CHECK(used[0].state != 'Z');
+    stop(io, group);
 }
 
 }  // namespace usage_test
