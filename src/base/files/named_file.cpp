@@ -291,8 +291,11 @@ swept sweep(std::string_view prefix, std::size_t most) {
     const std::filesystem::directory_iterator end;
     for (std::size_t read = 0; !error && entry != end && read < most; ++read) {
         const auto name = entry->path().filename().native();
-        if (name.starts_with(prefix))
-            done.removed += remove_unused(directory.get(), name) == removal::removed;
+        if (name.starts_with(prefix)) {
+            const auto what = remove_unused(directory.get(), name);
+            done.removed += what == removal::removed;
+            done.has_used |= what == removal::used;
+        }
         entry.increment(error);
     }
     done.is_complete = error || entry == end;

@@ -58,6 +58,7 @@ inline constexpr std::size_t few_entries = std::size_t{1} << 14;
 /// What a sweep has done.
 struct swept {
     std::size_t removed = 0;
+    bool has_used = false;     // some are used
     bool is_complete = false;  // the whole directory was read
 };
 /// Removes names with this prefix whose memory nobody uses.

@@ -25,6 +25,7 @@ using clock = std::chrono::steady_clock;
 
 constexpr clock::duration first_pause = 5ms;
 constexpr clock::duration last_pause = 10s;
+constexpr int most_looks = 8;  // with pauses that double: 1.3 s
 /// The thread rests that many times as long as it has worked, because the directory may be large.
 constexpr int rest = 50;
 
@@ -58,7 +59,7 @@ void sweeper::ask() noexcept {
         return;
     const std::lock_guard guard(mutex);
     renew();
-    is_asked_ = true;
+    looks_ = most_looks;
     start_if_none();
 }
 
@@ -78,7 +79,7 @@ void sweeper::renew() noexcept {
     if (std::exchange(generation_, now) == now)
         return;
     left_.clear();
-    is_asked_ = false;
+    looks_ = 0;
     has_thread_ = false;
 }
 
@@ -118,13 +119,14 @@ void sweeper::work() noexcept {
 /// @return whether there is anything to do later; if not, the thread counts as gone
 bool sweeper::look() {
     std::unique_lock guard(mutex);
-    const bool is_asked = std::exchange(is_asked_, false);
+    const int looks = std::exchange(looks_, 0);
     guard.unlock();
-    if (is_asked)
-        (void)sweep(prefix_of_session());
+    const bool has_used = looks > 0 && sweep(prefix_of_session()).has_used;
     sweep_left();
     guard.lock();
-    has_thread_ = is_asked_ || (!left_.empty() && !this_is_a_worker());
+    if (has_used)
+        looks_ = std::max(looks_, looks - 1);
+    has_thread_ = looks_ > 0 || (!left_.empty() && !this_is_a_worker());
     return has_thread_;
 }
 

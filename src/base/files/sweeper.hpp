@@ -22,7 +22,9 @@ public:
     /// Removes a name if nobody uses its memory. Else notes it.
     void release(const std::string& name) noexcept;
     /// Looks for unused names of the session soon, because a message may have been dropped that
-    /// held one which this process does not know. Does nothing where nobody has made names.
+    /// held one which this process does not know. Looks a few times while any are used, because
+    /// the kernel may close what was in the message a moment later. Does nothing where nobody has
+    /// made names.
     void ask() noexcept;
     /// ask(), if a file that was closed has its name where the library's names are.
     void closed(dev_t device) noexcept;
@@ -39,7 +41,7 @@ private:
 
     std::uint64_t generation_ = 0;  // of the process that the rest belongs to
     std::set<std::string> left_;
-    bool is_asked_ = false;
+    int looks_ = 0;  // for names that are not noted
     bool has_thread_ = false;
     base::futex news_ = 0;
 };

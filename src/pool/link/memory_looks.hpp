@@ -47,7 +47,7 @@ private:
         time_point last{};
         time_point last_changed{};
         bool goes_on = false;
-        bool again = false;              // a task has finished since the look began
+        bool again = false;            // a task has finished since the look began
         base::callback<void()> go_on;  // of is_ready()
         std::optional<loop::timer_id> later;
     };
