@@ -294,4 +294,21 @@ TEST_CASE("caller: a thread in a namespace of its own starts no worker") {
     CHECK(ended(cohort::command("true")).success());
 }
 
+TEST_CASE("caller: a thread in a root directory of its own without /proc starts no worker") {
+    if (!is_root())
+        return;
+    have_server();
+    const leak_guard guard;
+    const scratch_directory empty;
+    for (const int kind : {0, CLONE_NEWNET, CLONE_NEWNS}) {
+        CAPTURE(kind);
+        on_thread([&] {
+            if (::unshare(CLONE_FS | kind) != 0 || ::chroot(empty.path().c_str()) != 0)
+                return skip("a thread can't have a root directory of its own here");
+            check_is_refused();
+        });
+    }
+    CHECK(ended(cohort::command("true")).success());
+}
+
 }  // namespace caller_test

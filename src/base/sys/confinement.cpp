@@ -38,6 +38,14 @@ int filters_in(const std::string& proc) {
     return count;
 }
 
+std::optional<root_directory> root_at(const std::string& path) {
+    struct statx found {};
+    if (::statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_MNT_ID, &found) != 0)
+        return std::nullopt;
+    return root_directory{found.stx_dev_major, found.stx_dev_minor, found.stx_ino,
+                          found.stx_mnt_id};
+}
+
 }  // namespace
 
 bool shares_files_with(pid_t thread) {
@@ -71,7 +79,15 @@ known_thread known_thread::self() {
         found.proc = "/proc/" + std::string(link, static_cast<std::size_t>(length)) + "/";
     found.had_filter = own_filters() != 0;
     found.net = namespace_of(own_proc, "net");
+    found.first_root = root_at("/");
     return found;
+}
+
+bool known_thread::has_own_root() const {
+    const auto shown = proc.empty() ? std::nullopt : root_at(proc + "root");
+    const auto& root = shown ? shown : first_root;
+    const auto own = root_at("/");
+    return !root || !own || *root == *own;
 }
 
 int known_thread::filters() const { return proc.empty() ? some_filters : filters_in(proc); }
@@ -84,18 +100,6 @@ unsigned long namespace_of(const std::string& proc, const char* name) {
     if (const auto at = text.find('['); at != text.npos)
         std::from_chars(text.data() + at + 1, text.data() + text.size(), number);
     return number;
-}
-
-bool has_root_of(const std::string& proc) {
-    // A bind mount has the numbers of its source, but another mount's.
-    constexpr unsigned wanted = STATX_INO | STATX_MNT_ID;
-    struct statx own {};
-    struct statx others {};
-    if (::statx(AT_FDCWD, "/", 0, wanted, &own) != 0 ||
-        ::statx(AT_FDCWD, (proc + "root").c_str(), 0, wanted, &others) != 0)
-        return true;
-    return own.stx_dev_major == others.stx_dev_major && own.stx_dev_minor == others.stx_dev_minor &&
-           own.stx_ino == others.stx_ino && own.stx_mnt_id == others.stx_mnt_id;
 }
 
 }  // namespace cohort::base

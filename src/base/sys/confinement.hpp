@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include <sys/types.h>
@@ -15,17 +17,30 @@ namespace cohort::base {
 int own_filters();
 constexpr int some_filters = -1;
 
+/// A root directory. A bind mount has the numbers of its source, but another mount's.
+struct root_directory {
+    std::uint32_t major = 0;
+    std::uint32_t minor = 0;
+    std::uint64_t inode = 0;
+    std::uint64_t mount = 0;
+    bool operator==(const root_directory&) const = default;
+};
+
 /// A thread as others know it.
 struct known_thread {
     pid_t number = 0;
-    std::string proc;     // its directory in /proc, "/proc/17/task/18/"; empty: there is no /proc
+    std::string proc;  // its directory in /proc, "/proc/17/task/18/"; empty: there is no /proc
     bool had_filter = false;
-    unsigned long net = 0;  // its network namespace; 0: it can't be read
+    unsigned long net = 0;                     // its network namespace; 0: it can't be read
+    std::optional<root_directory> first_root;  // what it had when it was asked
 
     /// This thread.
     static known_thread self();
     /// Its filters; some_filters: it can't be read.
     int filters() const;
+    /// Whether it has the root directory of the calling thread. A root without /proc shows nothing
+    /// of others: then its first one counts.
+    bool has_own_root() const;
 };
 
 /// The directory of the calling thread in /proc.
@@ -40,9 +55,5 @@ std::string status_of(const std::string& proc, const char* name);
 
 /// The number of a namespace of a thread, such as "net"; 0: it can't be read.
 unsigned long namespace_of(const std::string& proc, const char* name);
-
-/// Whether the root directories of this thread and of another one are the same, in the same mount;
-/// true if that can't be found out.
-bool has_root_of(const std::string& proc);
 
 }  // namespace cohort::base

@@ -77,7 +77,7 @@ void refuse_filters(const base::known_thread& starter) {
 void refuse_files(const base::known_thread& starter) {
     for (const auto* name : {"mnt", "uts", "ipc", "cgroup", "pid_for_children", "user"})
         refuse_other(name, starter.proc.empty() ? 0 : base::namespace_of(starter.proc, name));
-    if (!base::has_root_of(starter.proc))
+    if (!starter.has_own_root())
         refuse_confinement("a root directory");
 }
 
