@@ -88,6 +88,28 @@ void exits_or_notices(int index, const std::string& exit, const std::string& pee
     ::_exit(4);
 }
 
+/// The first one fails in a way that is noted, and the other one aborts on account of it.
+void fails_or_aborts(int index, const std::string& failure) {
+    leave_no_core();
+    char byte = 0;
+    if (index == 0) {
+        ::close(of_peer);
+        (void)!::read(of_dying, &byte, 1);
+        if (failure == "exit")
+            ::_exit(3);
+        if (failure == "kill")
+            std::raise(SIGKILL);
+        struct closer {
+            ~closer() { ::close(of_dying); }
+        } const closes_first;
+        throw std::runtime_error("the cause");
+    }
+    ::close(of_dying);
+    (void)!::write(of_peer, "g", 1);
+    (void)!::read(of_peer, &byte, 1);
+    std::abort();
+}
+
 /// As dies_or_notices(), in a shell.
 cohort::command command_of(int index, const std::string& death, const std::string& peer) {
     if (index == 0)
@@ -149,6 +171,20 @@ TEST_CASE("true cause: a function that exits goes before the peers that notice i
                 check_blamed(cohort::function<exits_or_notices>(exit, peer), cohort::options(2),
                              cause::exited);
             }
+}
+
+TEST_CASE("true cause: a function goes before the peers that abort on account of it") {
+    if (under_asan || under_tsan)
+        return skip("the sanitizer exits in place of the signal");
+    have_server();
+    const leak_guard guard;
+    for (const auto& [failure, why] :
+         {std::pair("throw", cause::raised), std::pair("exit", cause::exited),
+          std::pair("kill", cause::signaled)})
+        for (int round = 0; round < how_many(50, 5); ++round) {
+            CAPTURE(failure);
+            check_blamed(cohort::function<fails_or_aborts>(failure), cohort::options(2), why);
+        }
 }
 
 TEST_CASE("true cause: a command that dies goes before the peers that notice it") {

@@ -407,6 +407,9 @@ TEST_CASE("lifecycle verdict: only signals that no worker causes by its end are 
         CHECK(origin_of(died(signal), false) == unknown);
         CHECK(origin_of(died(signal), true, entered()) == not_another);
         CHECK(origin_of(died(signal), true, raised(20)) == perhaps_another);
+        auto recorded = entered();
+        recorded.crashed = at(20);
+        CHECK(origin_of(died(signal), true, recorded) == perhaps_another);
     }
     for (const int signal : {SIGPIPE, SIGHUP, SIGTERM, SIGINT}) {
         CAPTURE(signal);

@@ -180,7 +180,8 @@ verdict::origin origin_of(const verdict& v, const worker_facts& facts) {
         return perhaps_another;
     if (v.cause != cause::signaled && v.cause != cause::oom_killed)
         return unknown;
-    if (may_come_of_another(facts.status.signal()))
+    const bool is_dated = facts.function && facts.function->crashed;
+    if (is_dated || may_come_of_another(facts.status.signal()))
         return perhaps_another;
     const bool is_before = !facts.exiting_at_look || *facts.exiting_at_look;
     return is_before && (!facts.sigkill_is_ours || was_exiting(facts)) ? not_another : unknown;

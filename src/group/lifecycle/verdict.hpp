@@ -63,7 +63,8 @@ struct verdict {
     time_point event_time;
     std::string note;  // one more line about a failure; empty when there is none
     // Whether the end of another worker may have caused this failure, as that closes connections.
-    // Not if the worker died of a signal that does not come of this, before the group looked.
+    // Not if the worker died of a signal that does not come of this, before the group looked, and
+    // left no record that has its time.
     enum class origin { perhaps_another, not_another, unknown };
     origin from = origin::unknown;
 };
