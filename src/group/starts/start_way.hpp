@@ -24,14 +24,11 @@ public:
     virtual std::vector<unwanted_child> withdraw(start_slots&) { return {}; }
 };
 
-/// Each worker executes a program: a command, or this program again.
-std::unique_ptr<start_way> executed_start(start_plan& plan);
-/// Each worker is a copy of this process, made by fork(3).
-std::unique_ptr<start_way> forked_start(start_plan& plan);
 /// Each worker is a copy of the fork server, which makes it.
 std::unique_ptr<start_way> served_start(start_plan& plan);
 
-/// The way that the plan asks for.
+/// The way that the plan asks for. Without a server this process executes a program or copies
+/// itself.
 std::unique_ptr<start_way> way_of(start_plan& plan);
 
 }  // namespace cohort::groups

@@ -10,9 +10,9 @@
 namespace cohort::groups {
 namespace {
 
-class forked final : public start_way {
+class own final : public start_way {
 public:
-    explicit forked(start_plan& plan) noexcept : plan_(plan) {}
+    explicit own(start_plan& plan) noexcept : plan_(plan) {}
 
     void start(int index, start_slots& slots, start_report& report) override {
         report.index = index;
@@ -24,11 +24,15 @@ public:
         if (report.failure)
             return;
         report.started = std::chrono::steady_clock::now();
-        auto result = make_copy(worker.order, index, slots);
+        auto result = plan_.kind() == protocol::start_kind::forked
+                          ? make_copy(worker.order, index, slots)
+                          : start::start_by_exec(worker.order, slots.child);
         report.pid = result.pid;
         report.pidfd = std::move(result.pidfd);
         if (result.is_unguarded)
             plan_.notify_guardian(report.pid, report.pidfd.get());
+        if (result.first_child)
+            report.unwanted.push_back({std::move(result.first_child), 0});
         if (result.failed != start::stage::none)
             report.failure = plan_.failure_of(result, *worker.order, index);
     }
@@ -49,6 +53,10 @@ private:
 
 }  // namespace
 
-std::unique_ptr<start_way> forked_start(start_plan& plan) { return std::make_unique<forked>(plan); }
+std::unique_ptr<start_way> way_of(start_plan& plan) {
+    if (plan.kind() == protocol::start_kind::served)
+        return served_start(plan);
+    return std::make_unique<own>(plan);
+}
 
 }  // namespace cohort::groups
