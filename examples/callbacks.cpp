@@ -11,23 +11,23 @@
 int main() {
     // Callbacks: the handler shares the ownership of the group, because a dropped group is stopped.
     asio::io_context io;
-    cohort::async_spawn(io, cohort::command("true"), 2,
-                        [](std::exception_ptr error, cohort::group started) {
-                            if (error)
-                                std::rethrow_exception(error);
-                            auto group = std::make_shared<cohort::group>(std::move(started));
-                            group->async_wait([group](std::exception_ptr, cohort::report report) {
-                                fmt::print("callback: {} workers, all well: {}\n",
-                                           report.outcomes.size(), report.success());
-                            });
-                        });
+    cohort::spawn(io, cohort::command("true"), 2,
+                  [](std::exception_ptr error, cohort::group started) {
+                      if (error)
+                          std::rethrow_exception(error);
+                      auto group = std::make_shared<cohort::group>(std::move(started));
+                      group->wait([group](std::exception_ptr, cohort::report report) {
+                          fmt::print("callback: {} workers, all well: {}\n", report.outcomes.size(),
+                                     report.success());
+                      });
+                  });
     io.run();
 
     // A future: a thread of Asio's system_context sets it; the pool is the group's executor.
     asio::thread_pool pool(1);
-    auto group = cohort::async_spawn(pool, cohort::command("false"), 1, asio::use_future).get();
+    auto group = cohort::spawn(pool, cohort::command("false"), 1, asio::use_future).get();
     try {
-        group.async_join(asio::use_future).get();
+        group.join(asio::use_future).get();
     } catch (const cohort::process_exited_exception& e) {
         fmt::print("future: {}\n", e.what());
     }

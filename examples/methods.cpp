@@ -19,7 +19,7 @@ std::string infer(int index) { return model.at(static_cast<std::size_t>(index));
 std::string start_another(int) {
     try {
         asio::io_context io;
-        auto group = cohort::async_spawn(io, cohort::command("true"), 1, asio::use_future);
+        auto group = cohort::spawn(io, cohort::command("true"), 1, asio::use_future);
         io.run();
         return fmt::format("{} worker", group.get().size());
     } catch (const cohort::spawn_error& e) {

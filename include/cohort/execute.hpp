@@ -8,7 +8,6 @@
 #include <cohort/outcome.hpp>
 
 #include <chrono>
-#include <type_traits>
 #include <utility>
 
 namespace cohort COHORT_ASIO_NAMESPACE {
@@ -30,9 +29,10 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// if it had ended before.
 /// @thread_safety safe.
 /// @source subprocess.run (Python); differs: never blocks, limits what it captures.
-template <class Result = detail::execution>
-[[nodiscard]] asio::awaitable<outcome> execute(command program) {
-    return detail::await_execution<Result>(detail::unstarted_execution(std::move(program)));
+template <completion_token Token = detail::default_token>
+[[nodiscard]] auto execute(command program, Token&& token = Token()) {
+    return detail::start_with<detail::execution>(detail::unstarted_execution(std::move(program)),
+                                                 std::forward<Token>(token));
 }
 
 /// execute(program) with a time limit, which counts from the initiation. Then the command is
@@ -42,42 +42,36 @@ template <class Result = detail::execution>
 /// @param timeout  zero or more
 /// @throws std::invalid_argument  `timeout` is negative or not a number
 /// @throws spawn_error  ETIMEDOUT: the time was up before the command had started
-template <class Rep, class Period>
-[[nodiscard]] asio::awaitable<outcome> execute(command program,
-                                               std::chrono::duration<Rep, Period> timeout) {
-    return detail::await_execution<detail::execution>(detail::unstarted_execution(
-        std::move(program), detail::to_option_duration("execute", timeout)));
+template <class Rep, class Period, completion_token Token = detail::default_token>
+[[nodiscard]] auto execute(command program, std::chrono::duration<Rep, Period> timeout,
+                           Token&& token = Token()) {
+    return detail::start_with<detail::execution>(
+        detail::unstarted_execution(std::move(program), timeout), std::forward<Token>(token));
 }
 
-/// execute(program) with a completion token: void(std::exception_ptr, outcome). The exception_ptr
-/// is what execute throws.
-/// @param where    an executor, or an execution context such as an io_context: the default of the
-///                 handler's executor
-/// @param program  the command
-/// @param token    the completion token; destroying its handler uncalled stops the command
-template <class Where, class Token>
-auto async_execute(Where&& where, command program, Token&& token) {
-    return detail::async_execution(
-        detail::executor_at(where), [&] { return detail::unstarted_execution(std::move(program)); },
+/// execute(program), on an executor or an execution context that is named: the default of the
+/// handler's executor.
+/// @param token  the completion token; destroying its handler uncalled stops the command
+template <detail::runs_completions Where, completion_token Token = detail::default_token>
+[[nodiscard]] auto execute(Where&& where, command program, Token&& token = Token()) {
+    return detail::start_on<detail::execution>(detail::executor_at(where),
+                                               detail::unstarted_execution(std::move(program)),
+                                               std::forward<Token>(token));
+}
+/// execute(program, timeout), on an executor or an execution context that is named.
+template <detail::runs_completions Where, class Rep, class Period,
+          completion_token Token = detail::default_token>
+[[nodiscard]] auto execute(Where&& where, command program,
+                           std::chrono::duration<Rep, Period> timeout, Token&& token = Token()) {
+    return detail::start_on<detail::execution>(
+        detail::executor_at(where), detail::unstarted_execution(std::move(program), timeout),
         std::forward<Token>(token));
 }
 
-/// execute(program, timeout) with a completion token: void(std::exception_ptr, outcome).
-/// @param where    an executor, or an execution context such as an io_context: the default of the
-///                 handler's executor
-/// @param program  the command
-/// @param timeout  zero or more
-/// @param token    the completion token; destroying its handler uncalled stops the command
-template <class Where, class Rep, class Period, class Token>
-auto async_execute(Where&& where, command program, std::chrono::duration<Rep, Period> timeout,
-                   Token&& token) {
-    return detail::async_execution(
-        detail::executor_at(where),
-        [&] {
-            return detail::unstarted_execution(std::move(program),
-                                               detail::to_option_duration("execute", timeout));
-        },
-        std::forward<Token>(token));
+/// The older name of execute() with an executor and a completion token.
+template <class... Args>
+auto async_execute(Args&&... args) {
+    return cohort::execute(std::forward<Args>(args)...);
 }
 
-}  // namespace cohort COHORT_ASIO_NAMESPACE
+}  // namespace COHORT_ASIO_NAMESPACE

@@ -40,9 +40,10 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// handler there ends the program by std::terminate.
 ///
 /// With COHORT_BOOST_ASIO, asio is boost::asio: see namespace cohort.
-/// Each async_x takes a completion token and is otherwise like x: the exception_ptr is what x
-/// throws, a timeout begins with the initiation. Most calls are templates, so that a program
-/// compiles only those that it calls. Their first template parameter is always the default.
+/// The calls that wait take a completion token as their last argument: the handler's signature is
+/// void(std::exception_ptr, T) for one that gives a T, and void(std::exception_ptr) for one that
+/// gives nothing. Without a token a call is an asio::awaitable<T>, which throws the exception. A
+/// timeout begins with the initiation, which is when a call is awaited.
 /// @thread_safety distinct calls are safe from any thread; moving and destroying are not.
 /// @source torch.multiprocessing.ProcessContext, formerly SpawnContext.
 class [[nodiscard("cohort: a group that is dropped is stopped: keep it, or await run")]] group
@@ -53,7 +54,7 @@ public:
     /// An empty group.
     group() noexcept = default;
     /// Takes the workers over; operations that are pending on the source go on.
-    group(group&&) noexcept = default;
+    group(group &&) noexcept = default;
     /// Takes the workers over; a live group that this object held is stopped in the background.
     group& operator=(group&&) noexcept = default;
     /// False for an empty group.
@@ -86,9 +87,10 @@ public:
     /// the group had ended before.
     /// @thread_safety safe; any number of joins at once.
     /// @source ProcessContext.join; differs: throws the same failure every time.
-    template <class Result = detail::join_result>
-    [[nodiscard]] asio::awaitable<bool> join() {
-        return detail::await_result<Result>(handle_.ask(kind::end, "join"));
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto join(Token && token = Token()) {
+        return detail::begin_call<detail::join_result>(handle_.ask("join", detail::await_end),
+                                                       std::forward<Token>(token));
     }
 
     /// Waits until every worker has ended or `timeout` has passed. Use this for a deadline: Asio's
@@ -101,20 +103,10 @@ public:
     /// its end, whatever the timeout; then operation_aborted, unless the group had ended before.
     /// @thread_safety safe.
     /// @source ProcessContext.join(timeout); differs: false has one meaning.
-    template <class Rep, class Period>
-    [[nodiscard]] asio::awaitable<bool> join(std::chrono::duration<Rep, Period> timeout) {
-        return detail::await_result<detail::join_result>(handle_.ask(kind::end, "join", timeout));
-    }
-    /// join() with a completion token: void(std::exception_ptr, bool).
-    template <class Token>
-    auto async_join(Token&& token) {
-        return begin<detail::join_result>(kind::end, "async_join", std::forward<Token>(token));
-    }
-    /// join(timeout) with a completion token: void(std::exception_ptr, bool).
-    template <class Rep, class Period, class Token>
-    auto async_join(std::chrono::duration<Rep, Period> timeout, Token&& token) {
-        return begin<detail::join_result>(kind::end, "async_join", std::forward<Token>(token),
-                                          timeout);
+    template <class Rep, class Period, completion_token Token = detail::default_token>
+    [[nodiscard]] auto join(std::chrono::duration<Rep, Period> timeout, Token && token = Token()) {
+        return detail::begin_call<detail::join_result>(
+            handle_.ask("join", detail::await_end, timeout), std::forward<Token>(token));
     }
 
     /// Waits until every worker has ended and returns their outcomes; throws no worker's failure.
@@ -123,14 +115,10 @@ public:
     /// @cancellation total: stops waiting only. partial, terminal: the ladder of stop(); then
     /// operation_aborted, or the report if the group had ended before.
     /// @thread_safety safe; any number of waits at once.
-    template <class Result = detail::report_result>
-    [[nodiscard]] asio::awaitable<report> wait() {
-        return detail::await_result<Result>(handle_.ask(kind::end, "wait"));
-    }
-    /// wait() with a completion token: void(std::exception_ptr, report).
-    template <class Token>
-    auto async_wait(Token&& token) {
-        return begin<detail::report_result>(kind::end, "async_wait", std::forward<Token>(token));
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto wait(Token && token = Token()) {
+        return detail::begin_call<detail::report_result>(handle_.ask("wait", detail::await_end),
+                                                         std::forward<Token>(token));
     }
 
     /// Waits for the next outcome, in the order in which the workers end. Each is reported once, to
@@ -139,27 +127,17 @@ public:
     /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @cancellation every type: stops waiting only; the outcomes go to the other calls.
     /// @thread_safety safe; of several pending calls the oldest gets the next outcome.
-    template <class Result = detail::next_result>
-    [[nodiscard]] asio::awaitable<received<outcome>> next() {
-        return detail::await_result<Result>(handle_.ask(kind::next, "next"));
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto next(Token && token = Token()) {
+        return detail::begin_call<detail::next_result>(handle_.ask("next", detail::await_next),
+                                                       std::forward<Token>(token));
     }
     /// next(), but waits at most for `timeout` on steady_clock, from when it is awaited: then gives
     /// none, and timed_out() is true. Every type of cancellation stops waiting only.
-    template <class Rep, class Period>
-    [[nodiscard]] asio::awaitable<received<outcome>> next(
-        std::chrono::duration<Rep, Period> timeout) {
-        return detail::await_result<detail::next_result>(handle_.ask(kind::next, "next", timeout));
-    }
-    /// next() with a completion token: void(std::exception_ptr, received<outcome>).
-    template <class Token>
-    auto async_next(Token&& token) {
-        return begin<detail::next_result>(kind::next, "async_next", std::forward<Token>(token));
-    }
-    /// next(timeout) with a completion token: void(std::exception_ptr, received<outcome>).
-    template <class Rep, class Period, class Token>
-    auto async_next(std::chrono::duration<Rep, Period> timeout, Token&& token) {
-        return begin<detail::next_result>(kind::next, "async_next", std::forward<Token>(token),
-                                          timeout);
+    template <class Rep, class Period, completion_token Token = detail::default_token>
+    [[nodiscard]] auto next(std::chrono::duration<Rep, Period> timeout, Token && token = Token()) {
+        return detail::begin_call<detail::next_result>(
+            handle_.ask("next", detail::await_next, timeout), std::forward<Token>(token));
     }
 
     /// Waits for the next line of a stream with lines(), or the next bytes of one with chunks().
@@ -169,55 +147,36 @@ public:
     /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @cancellation every type: stops waiting only; no line is lost.
     /// @thread_safety safe; of several pending calls the oldest gets the next line.
-    template <class Result = detail::line_result>
-    [[nodiscard]] asio::awaitable<received<output_line>> output() {
-        return detail::await_line<Result>(handle_.ask(kind::line, "output"));
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto output(Token && token = Token()) {
+        return detail::output_of<detail::line_result>(
+            handle_.get(), handle_.ask("output", detail::ask_line), std::forward<Token>(token));
     }
     /// output(), but waits at most for `timeout` on steady_clock, from when it is awaited: then
     /// gives none, and timed_out() is true. Every type of cancellation stops waiting only.
-    template <class Rep, class Period>
-    [[nodiscard]] asio::awaitable<received<output_line>> output(
-        std::chrono::duration<Rep, Period> timeout) {
-        return detail::await_line<detail::line_result>(handle_.ask(kind::line, "output", timeout));
-    }
-    /// output() with a completion token: void(std::exception_ptr, received<output_line>).
-    template <class Token>
-    auto async_output(Token&& token) {
-        return begin<detail::line_result>(kind::line, "async_output", std::forward<Token>(token));
-    }
-    /// output(timeout) with a completion token: void(std::exception_ptr, received<output_line>).
-    template <class Rep, class Period, class Token>
-    auto async_output(std::chrono::duration<Rep, Period> timeout, Token&& token) {
-        return begin<detail::line_result>(kind::line, "async_output", std::forward<Token>(token),
-                                          timeout);
+    template <class Rep, class Period, completion_token Token = detail::default_token>
+    [[nodiscard]] auto output(std::chrono::duration<Rep, Period> timeout,
+                              Token && token = Token()) {
+        return detail::output_of<detail::line_result>(
+            handle_.get(), handle_.ask("output", detail::ask_line, timeout),
+            std::forward<Token>(token));
     }
 
     /// Like output(), but gives all lines that there are, up to 256 KiB: several times faster.
     /// @return at least one line; empty: every stream has ended and all lines were delivered.
     /// @cancellation every type: stops waiting only; no line is lost.
-    template <class Result = detail::lines_result>
-    [[nodiscard]] asio::awaitable<std::vector<output_line>> output_batch() {
-        return detail::await_result<Result>(handle_.ask(kind::lines, "output_batch"));
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto output_batch(Token && token = Token()) {
+        return detail::begin_call<detail::lines_result>(
+            handle_.ask("output_batch", detail::ask_lines), std::forward<Token>(token));
     }
     /// output_batch(), but waits at most for `timeout`. Timed and cancelled as output(timeout).
     /// @return the lines; or none: ended() or timed_out() says why.
-    template <class Rep, class Period>
-    [[nodiscard]] asio::awaitable<received<std::vector<output_line>>> output_batch(
-        std::chrono::duration<Rep, Period> timeout) {
-        return detail::await_result<detail::lines_in_time_result>(
-            handle_.ask(kind::lines, "output_batch", timeout));
-    }
-    /// output_batch() with a completion token: void(std::exception_ptr, std::vector<output_line>).
-    template <class Token>
-    auto async_output_batch(Token&& token) {
-        return begin<detail::lines_result>(kind::lines, "async_output_batch",
-                                           std::forward<Token>(token));
-    }
-    /// output_batch(timeout) with a completion token; it gets received<std::vector<output_line>>.
-    template <class Rep, class Period, class Token>
-    auto async_output_batch(std::chrono::duration<Rep, Period> timeout, Token&& token) {
-        return begin<detail::lines_in_time_result>(kind::lines, "async_output_batch",
-                                                   std::forward<Token>(token), timeout);
+    template <class Rep, class Period, completion_token Token = detail::default_token>
+    [[nodiscard]] auto output_batch(std::chrono::duration<Rep, Period> timeout,
+                                    Token && token = Token()) {
+        return detail::begin_call<detail::lines_in_time_result>(
+            handle_.ask("output_batch", detail::ask_lines, timeout), std::forward<Token>(token));
     }
 
     /// Writes to the standard input of a worker that was given feed(), after what earlier calls
@@ -228,18 +187,11 @@ public:
     /// @cancellation every type: drops the rest of the text, which the pipe has not taken, and
     /// has no effect on the worker.
     /// @thread_safety safe; overlapping calls write in the order of their initiation.
-    template <class Result = detail::write_result>
-    [[nodiscard]] asio::awaitable<void> write(int index, std::string text) {
-        return detail::await_result<Result>(
-            handle_.on_executor(detail::write_job(handle_.get(), index, std::move(text))));
-    }
-    /// write() with a completion token: void(std::exception_ptr).
-    template <class Token>
-    auto async_write(int index, std::string text, Token&& token) {
-        return detail::initiate<void(std::exception_ptr)>(
-            std::forward<Token>(token),
-            handle_.on_executor(detail::write_job(handle_.get(), index, std::move(text))),
-            detail::deliver_written());
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto write(int index, std::string text, Token&& token = Token()) {
+        return detail::begin_call<detail::no_result>(
+            handle_.on_group("write", detail::input_write(index, std::move(text))),
+            std::forward<Token>(token));
     }
     /// Closes the standard input of a worker after all that was written to it. Later writes fail
     /// with EPIPE. @throws std::invalid_argument, std::logic_error  no such worker; no feed()
@@ -260,14 +212,10 @@ public:
     /// @throws std::system_error  operation_aborted: this call was cancelled.
     /// @cancellation total: stops waiting. partial, terminal: operation_aborted at the end.
     /// @thread_safety safe; a second stop keeps the first deadline.
-    template <class Result = detail::report_result>
-    [[nodiscard]] asio::awaitable<report> stop() {
-        return detail::await_result<Result>(handle_.ask(kind::stop, "stop"));
-    }
-    /// stop() with a completion token: void(std::exception_ptr, report).
-    template <class Token>
-    auto async_stop(Token&& token) {
-        return begin<detail::report_result>(kind::stop, "async_stop", std::forward<Token>(token));
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto stop(Token && token = Token()) {
+        return detail::begin_call<detail::report_result>(
+            handle_.ask("stop", detail::stop_and_await), std::forward<Token>(token));
     }
     /// Begins the stop ladder, without a wait. Has no effect on an ended group.
     void request_stop() { detail::request_stop(handle_.state("request_stop")); }
@@ -281,20 +229,43 @@ public:
         detail::send_signal(handle_.state("signal"), index, signo);
     }
 
+    /// The older names of the calls with a completion token.
+    template <class... Args>
+    auto async_join(Args && ... args) {
+        return join(std::forward<Args>(args)...);
+    }
+    template <class... Args>
+    auto async_wait(Args && ... args) {
+        return wait(std::forward<Args>(args)...);
+    }
+    template <class... Args>
+    auto async_next(Args && ... args) {
+        return next(std::forward<Args>(args)...);
+    }
+    template <class... Args>
+    auto async_output(Args && ... args) {
+        return output(std::forward<Args>(args)...);
+    }
+    template <class... Args>
+    auto async_output_batch(Args && ... args) {
+        return output_batch(std::forward<Args>(args)...);
+    }
+    template <class... Args>
+    auto async_write(Args && ... args) {
+        return write(std::forward<Args>(args)...);
+    }
+    template <class... Args>
+    auto async_stop(Args && ... args) {
+        return stop(std::forward<Args>(args)...);
+    }
+
 private:
     friend class detail::group_access;
     friend class group_usage<group>;
-    using kind = detail::request::kind;
 
     explicit group(detail::group_handle handle) noexcept : handle_(std::move(handle)) {}
-
-    template <class Result, class Token, class... Timeout>
-    auto begin(kind what, const char* call, Token&& token, Timeout... timeout) const {
-        return detail::async_result_of<Result>(handle_.ask(what, call, timeout...),
-                                               std::forward<Token>(token));
-    }
 
     detail::group_handle handle_;
 };
 
-}  // namespace cohort COHORT_ASIO_NAMESPACE
+}  // namespace COHORT_ASIO_NAMESPACE

@@ -3,8 +3,8 @@
 
 #include <cohort/detail/asio.hpp>
 #include <cohort/detail/border.hpp>
+#include <cohort/detail/group_handle.hpp>
 #include <cohort/detail/group_operations.hpp>
-#include <cohort/detail/operation.hpp>
 #include <cohort/usage.hpp>
 
 #include <exception>
@@ -12,23 +12,6 @@
 #include <vector>
 
 namespace cohort::detail::inline COHORT_ASIO_VERSION {
-
-/// A look at what workers use, as a job of an operation.
-class usage_job {
-public:
-    usage_job(group_ref group, const char* call) noexcept : group_(std::move(group)), call_(call) {}
-
-    void send(receiver to) const {
-        if (!group_)
-            throw_empty_group(call_);
-        await_usage(group_, std::move(to));
-    }
-    canceller cancelled_by(operation_id id) const noexcept { return {group_, id}; }
-
-private:
-    group_ref group_;
-    const char* call_;
-};
 
 struct usage_result {
     using type = std::vector<worker_usage>;
@@ -51,24 +34,21 @@ public:
     ///         ENOMEM: the look takes a descriptor for each live worker, and there is none left.
     /// @cancellation every type: stops waiting only.
     /// @thread_safety safe; any number of looks at once.
-    [[nodiscard]] asio::awaitable<std::vector<worker_usage>> usage() {
-        return detail::await_result<detail::usage_result>(look("usage"));
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto usage(Token&& token = Token()) {
+        const auto& handle = static_cast<const Group&>(*this).handle_;
+        return detail::begin_call<detail::usage_result>(
+            handle.on_group("usage", detail::await_usage), std::forward<Token>(token));
     }
-    /// usage() with a completion token: void(std::exception_ptr, std::vector<worker_usage>).
+    /// The older name of the call with a completion token.
     template <class Token>
     auto async_usage(Token&& token) {
-        return detail::async_result_of<detail::usage_result>(look("async_usage"),
-                                                             std::forward<Token>(token));
+        return usage(std::forward<Token>(token));
     }
 
 private:
     friend Group;
     group_usage() noexcept = default;
-
-    auto look(const char* call) const {
-        const auto& handle = static_cast<const Group&>(*this).handle_;
-        return handle.on_executor(detail::usage_job(handle.get(), call));
-    }
 };
 
-}  // namespace cohort COHORT_ASIO_NAMESPACE
+}  // namespace COHORT_ASIO_NAMESPACE

@@ -8,7 +8,6 @@
 
 #include <memory>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -66,16 +65,18 @@ public:
     /// @throws std::system_error  operation_aborted: the call was cancelled
     /// @cancellation any type: stops waiting only.
     /// @thread_safety safe.
-    template <class Result = detail::left_hosts>
-    [[nodiscard]] asio::awaitable<void> leave() const {
-        return detail::await_nothing(leaving(), Result());
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto leave(Token&& token = Token()) const {
+        return detail::begin_call<detail::no_result>(
+            detail::about_hosts(owner_ ? owner_->state() : nullptr, detail::leave_hosts,
+                                owner_ ? detail::group_executor(executor_)
+                                       : detail::group_executor()),
+            std::forward<Token>(token));
     }
-    /// leave() with a completion token: void(std::exception_ptr).
+    /// The older name of the call with a completion token.
     template <class Token>
     auto async_leave(Token&& token) const {
-        return detail::initiate<void(std::exception_ptr)>(
-            std::forward<Token>(token), leaving(),
-            detail::deliver_no_value<detail::left_hosts>(detail::left_hosts()));
+        return leave(std::forward<Token>(token));
     }
 
 private:
@@ -83,12 +84,6 @@ private:
         if (!owner_)
             detail::throw_empty_hosts(call);
         return *owner_;
-    }
-    detail::job_on<detail::hosts_job> leaving() const {
-        return detail::job_on<detail::hosts_job>(
-            detail::hosts_job(detail::hosts_job::kind::leave,
-                              owner_ ? owner_->state() : detail::hosts_ref()),
-            owner_ ? detail::group_executor(executor_) : detail::group_executor());
     }
 
     std::shared_ptr<const detail::hosts_owner> owner_;
@@ -107,38 +102,29 @@ private:
 /// @cancellation any type: the launchers are stopped and reaped, then operation_aborted.
 /// @thread_safety safe.
 /// @source srun(1), ssh(1)
-template <class Hosts = hosts, class Launcher>
-[[nodiscard]] asio::awaitable<Hosts> reach(const Launcher& how) {
-    return detail::await_reach_of<Hosts>(
-        detail::unreached_hosts(detail::launcher_access::settings(how)));
+template <class Launcher, completion_token Token = detail::default_token>
+requires(!detail::runs_completions<Launcher>)
+    [[nodiscard]] auto reach(const Launcher& how, Token&& token = Token()) {
+    return detail::start_with<detail::reached_hosts<hosts>>(
+        detail::unreached_of(detail::launcher_access::settings(how)), std::forward<Token>(token));
 }
 
-/// Reaches hosts with a completion token: void(std::exception_ptr, hosts). The exception_ptr is
-/// what reach throws.
-/// @param executor  the default executor of the handlers of all operations on the hosts
-/// @param how       slurm(), ssh("a", "b") or launcher(...).hosts("a", "b")
-/// @param token     the completion token; destroying its handler uncalled lets the hosts go
-/// @cancellation any type: the launchers are stopped and reaped, then operation_aborted.
-/// @thread_safety safe.
-template <class Executor, class Launcher, class Token>
-    requires(!std::is_base_of_v<asio::execution_context, Executor>)
-auto async_reach(const Executor& executor, const Launcher& how, Token&& token) {
-    return detail::async_reach_of<hosts>(
-        detail::unreached_or_error(detail::launcher_access::settings(how)),
-        std::forward<Token>(token), asio::any_io_executor(executor));
+/// reach(), on an executor or an execution context that is named: the default of the handlers of
+/// all calls of the hosts.
+/// @param where  an executor, or an execution context such as an io_context
+/// @param token  the completion token; destroying its handler uncalled lets the hosts go
+template <detail::runs_completions Where, class Launcher,
+          completion_token Token = detail::default_token>
+[[nodiscard]] auto reach(Where&& where, const Launcher& how, Token&& token = Token()) {
+    return detail::start_on<detail::reached_hosts<hosts>>(
+        detail::executor_at(where), detail::unreached_of(detail::launcher_access::settings(how)),
+        std::forward<Token>(token));
 }
 
-/// Reaches hosts with a completion token, on the executor of an execution context such as an
-/// io_context.
-/// @param context  its executor becomes the hosts'
-/// @param how      slurm(), ssh("a", "b") or launcher(...).hosts("a", "b")
-/// @param token    the completion token; destroying its handler uncalled lets the hosts go
-/// @cancellation any type: the launchers are stopped and reaped, then operation_aborted.
-/// @thread_safety safe.
-template <class Context, class Launcher, class Token>
-    requires std::is_base_of_v<asio::execution_context, Context>
-auto async_reach(Context& context, const Launcher& how, Token&& token) {
-    return cohort::async_reach(context.get_executor(), how, std::forward<Token>(token));
+/// The older name of reach() with an executor and a completion token.
+template <class... Args>
+auto async_reach(Args&&... args) {
+    return cohort::reach(std::forward<Args>(args)...);
 }
 
-}  // namespace cohort COHORT_ASIO_NAMESPACE
+}  // namespace COHORT_ASIO_NAMESPACE

@@ -38,8 +38,8 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// destruction throws std::logic_error (asynchronous ones through their completion). An idle pool
 /// is no work for its execution context: io_context::run() returns.
 ///
-/// Each async_x takes a completion token and is otherwise like x: the exception_ptr is what x
-/// throws.
+/// The calls that wait take a completion token as their last argument, as those of a group. R of a
+/// task must be default-constructible where there is a token; if that throws, the call itself does.
 /// @thread_safety distinct calls are safe from any thread; moving and destroying are not.
 /// @source concurrent.futures.ProcessPoolExecutor (Python); differs: a worker's death fails one
 /// call; deadlines; workers are renewed under load.
@@ -51,7 +51,7 @@ public:
     /// An empty pool.
     pool() noexcept = default;
     /// Takes the workers over; calls that are pending on the source go on.
-    pool(pool&&) noexcept = default;
+    pool(pool &&) noexcept = default;
     /// Takes the workers over; a pool that this object held is dropped.
     pool& operator=(pool&&) noexcept = default;
     /// For the library.
@@ -82,52 +82,34 @@ public:
     /// @throws task_timeout, queue_timeout  it ran or waited for longer than the pool's options say
     /// @throws pool_broken   no worker can be made ready
     /// @throws result_error  the result can't be decoded, or is of another type
-    /// @throws codec_error, sharing_error  by this call itself: an argument can't be encoded; or,
-    /// when it is awaited: it can't be sent
+    /// @throws codec_error, sharing_error  an argument can't be encoded, or can't be sent
     /// @throws std::system_error  operation_aborted: the call was cancelled, or the pool takes no
     /// calls any more
     /// @cancellation A call that waits: any type takes it out, and no worker is touched. A call
     /// that runs: total drops its result, and its worker goes on; partial, terminal: its worker is
     /// stopped, and the call completes with operation_aborted when that is gone.
     /// @thread_safety safe; any number of calls at once.
-    template <auto Fn>
-    [[nodiscard]] asio::awaitable<typename detail::task_call<Fn>::result> submit(
-        const detail::task_call<Fn>& task) {
-        return submit(task, call_limits());
+    template <auto Fn, completion_token Token = detail::default_token>
+    requires(!std::is_same_v<std::remove_cvref_t<Token>, call_limits>) [[nodiscard]] auto submit(
+        const detail::task_call<Fn>& task, Token&& token = Token()) {
+        return submit(task, call_limits(), std::forward<Token>(token));
     }
     /// submit() with a limit on the time that the task runs, from its dispatch to a worker: then
     /// the worker is stopped and replaced, and the call fails with task_timeout.
-    /// @throws std::invalid_argument  `deadline` is not above 0, or not a number
-    template <auto Fn, class Rep, class Period>
-    [[nodiscard]] asio::awaitable<typename detail::task_call<Fn>::result> submit(
-        const detail::task_call<Fn>& task, std::chrono::duration<Rep, Period> deadline) {
-        return submit(task, call_limits().run(deadline));
+    /// @throws std::invalid_argument  by this call itself: `deadline` is not above 0, or not a
+    /// number
+    template <auto Fn, class Rep, class Period, completion_token Token = detail::default_token>
+    [[nodiscard]] auto submit(const detail::task_call<Fn>& task,
+                              std::chrono::duration<Rep, Period> deadline,
+                              Token&& token = Token()) {
+        return submit(task, call_limits().run(deadline), std::forward<Token>(token));
     }
     /// submit() with limits on the times that it waits and runs.
-    template <auto Fn>
-    [[nodiscard]] asio::awaitable<typename detail::task_call<Fn>::result> submit(
-        const detail::task_call<Fn>& task, const call_limits& limits) {
-        return detail::await_call<typename detail::task_call<Fn>::result>(
-            handle_.call(task, limits));
-    }
-    /// submit() with a completion token: void(std::exception_ptr, R), and void(std::exception_ptr)
-    /// for a task that returns nothing. R must be default-constructible; if that throws, this call
-    /// does.
-    template <auto Fn, class Token>
-    auto async_submit(const detail::task_call<Fn>& task, Token&& token) {
-        return async_submit(task, call_limits(), std::forward<Token>(token));
-    }
-    /// async_submit() with a limit on the time that the task runs.
-    template <auto Fn, class Rep, class Period, class Token>
-    auto async_submit(const detail::task_call<Fn>& task,
-                      std::chrono::duration<Rep, Period> deadline, Token&& token) {
-        return async_submit(task, call_limits().run(deadline), std::forward<Token>(token));
-    }
-    /// async_submit() with limits on the times that it waits and runs.
-    template <auto Fn, class Token>
-    auto async_submit(const detail::task_call<Fn>& task, const call_limits& limits, Token&& token) {
-        return detail::async_call<typename detail::task_call<Fn>::result>(
-            handle_.call_or_error(task, limits), std::forward<Token>(token));
+    template <auto Fn, completion_token Token = detail::default_token>
+    [[nodiscard]] auto submit(const detail::task_call<Fn>& task, const call_limits& limits,
+                              Token&& token = Token()) {
+        return detail::begin_call<detail::task_result<typename detail::task_call<Fn>::result>>(
+            handle_.submit(task, limits), std::forward<Token>(token));
     }
     /// Submits a call unless the queue is full (pool_options::queue) or the pool takes no calls.
     /// That is decided here. Otherwise like async_submit().
@@ -137,9 +119,9 @@ public:
     /// @throws codec_error, sharing_error  an argument can't be encoded
     template <auto Fn, class Handler>
     bool try_submit(const detail::task_call<Fn>& task, Handler&& handler) {
-        auto call = handle_.call_if_room(task);
+        auto call = handle_.submit_if_room(task);
         if (call)
-            detail::async_call<typename detail::task_call<Fn>::result>(
+            detail::begin_call<detail::task_result<typename detail::task_call<Fn>::result>>(
                 std::move(*call), std::forward<Handler>(handler));
         return call.has_value();
     }
@@ -152,15 +134,10 @@ public:
     /// draining, stopped or dropped
     /// @cancellation any type: stops waiting only.
     /// @thread_safety safe.
-    template <class Result = detail::wish_result>
-    [[nodiscard]] asio::awaitable<void> recycle() {
-        return detail::await_nothing(handle_.wish("recycle", detail::pool_wish::recycle), Result());
-    }
-    /// recycle() with a completion token: void(std::exception_ptr).
-    template <class Token>
-    auto async_recycle(Token&& token) {
-        return detail::async_wish(handle_.wish("async_recycle", detail::pool_wish::recycle),
-                                  std::forward<Token>(token));
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto recycle(Token && token = Token()) {
+        return detail::begin_call<detail::wish_result>(
+            handle_.wish("recycle", detail::pool_wish::recycle), std::forward<Token>(token));
     }
 
     /// Gives the pool another size. Completes when the workers beyond it are gone, each of which
@@ -171,14 +148,10 @@ public:
     /// draining, stopped or dropped
     /// @cancellation any type: stops waiting only.
     /// @thread_safety safe, if the callables of the options are.
-    template <class Result = detail::wish_result>
-    [[nodiscard]] asio::awaitable<void> resize(int n) {
-        return detail::await_nothing(handle_.resize(n), Result());
-    }
-    /// resize() with a completion token: void(std::exception_ptr).
-    template <class Token>
-    auto async_resize(int n, Token&& token) {
-        return detail::async_wish(handle_.resize_or_error(n), std::forward<Token>(token));
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto resize(int n, Token&& token = Token()) {
+        return detail::begin_call<detail::wish_result>(handle_.resize(n),
+                                                       std::forward<Token>(token));
     }
 
     /// Takes no calls any more; those that wait and run end first, then the workers. Later calls
@@ -186,28 +159,17 @@ public:
     /// @throws std::system_error  operation_aborted: the call was cancelled
     /// @cancellation any type: stops waiting only; the pool goes on draining.
     /// @thread_safety safe.
-    template <class Result = detail::wish_result>
-    [[nodiscard]] asio::awaitable<void> drain() {
-        return detail::await_nothing(handle_.wish("drain", detail::pool_wish::drain), Result());
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto drain(Token && token = Token()) {
+        return detail::begin_call<detail::wish_result>(
+            handle_.wish("drain", detail::pool_wish::drain), std::forward<Token>(token));
     }
     /// drain(), but waits at most for `timeout` on steady_clock, from when it is awaited.
     /// @return false: the time is up, and the pool goes on draining
-    template <class Rep, class Period>
-    [[nodiscard]] asio::awaitable<bool> drain(std::chrono::duration<Rep, Period> timeout) {
-        return detail::await_result<detail::drain_result>(
-            handle_.wish("drain", detail::pool_wish::drain, detail::to_steady(timeout)));
-    }
-    /// drain() with a completion token: void(std::exception_ptr).
-    template <class Token>
-    auto async_drain(Token&& token) {
-        return detail::async_wish(handle_.wish("async_drain", detail::pool_wish::drain),
-                                  std::forward<Token>(token));
-    }
-    /// drain(timeout) with a completion token: void(std::exception_ptr, bool).
-    template <class Rep, class Period, class Token>
-    auto async_drain(std::chrono::duration<Rep, Period> timeout, Token&& token) {
-        return detail::async_result_of<detail::drain_result>(
-            handle_.wish("async_drain", detail::pool_wish::drain, detail::to_steady(timeout)),
+    template <class Rep, class Period, completion_token Token = detail::default_token>
+    [[nodiscard]] auto drain(std::chrono::duration<Rep, Period> timeout, Token && token = Token()) {
+        return detail::begin_call<detail::drain_result>(
+            handle_.wish("drain", detail::pool_wish::drain, detail::to_steady(timeout)),
             std::forward<Token>(token));
     }
 
@@ -218,15 +180,32 @@ public:
     /// @throws std::system_error  operation_aborted: the call was cancelled
     /// @cancellation any type: stops waiting only; the pool goes on stopping.
     /// @thread_safety safe.
-    template <class Result = detail::wish_result>
-    [[nodiscard]] asio::awaitable<void> stop() {
-        return detail::await_nothing(handle_.wish("stop", detail::pool_wish::stop), Result());
+    template <completion_token Token = detail::default_token>
+    [[nodiscard]] auto stop(Token && token = Token()) {
+        return detail::begin_call<detail::wish_result>(
+            handle_.wish("stop", detail::pool_wish::stop), std::forward<Token>(token));
     }
-    /// stop() with a completion token: void(std::exception_ptr).
-    template <class Token>
-    auto async_stop(Token&& token) {
-        return detail::async_wish(handle_.wish("async_stop", detail::pool_wish::stop),
-                                  std::forward<Token>(token));
+
+    /// The older names of the calls with a completion token.
+    template <class... Args>
+    auto async_submit(Args && ... args) {
+        return submit(std::forward<Args>(args)...);
+    }
+    template <class... Args>
+    auto async_recycle(Args && ... args) {
+        return recycle(std::forward<Args>(args)...);
+    }
+    template <class... Args>
+    auto async_resize(Args && ... args) {
+        return resize(std::forward<Args>(args)...);
+    }
+    template <class... Args>
+    auto async_drain(Args && ... args) {
+        return drain(std::forward<Args>(args)...);
+    }
+    template <class... Args>
+    auto async_stop(Args && ... args) {
+        return stop(std::forward<Args>(args)...);
     }
 
 private:
@@ -246,38 +225,27 @@ private:
 /// @cancellation any type: started workers are stopped and reaped, then operation_aborted.
 /// @thread_safety safe.
 /// @source concurrent.futures.ProcessPoolExecutor (Python)
-template <class Pool = pool>
-[[nodiscard]] asio::awaitable<Pool> start_pool(pool_options how) {
-    return detail::await_start_of<Pool>(detail::unstarted_pool(std::move(how)));
+template <completion_token Token = detail::default_token>
+[[nodiscard]] auto start_pool(pool_options how, Token&& token = Token()) {
+    return detail::start_with<detail::started_pool<pool>>(
+        detail::unstarted_or_error(std::move(how)), std::forward<Token>(token));
 }
 
-/// Starts a pool with a completion token: void(std::exception_ptr, pool). The exception_ptr is what
-/// start_pool throws.
-/// @param executor  the pool's executor: the default of the handlers of all its operations
-/// @param how       pool_options, or just the number of workers at most
-/// @param token     the completion token; destroying its handler uncalled ends the pool
-/// @cancellation any type: started workers are stopped and reaped, then operation_aborted.
-/// @thread_safety safe.
-template <class Executor, class Token>
-    requires(!std::is_base_of_v<asio::execution_context, Executor>)
-auto async_start_pool(const Executor& executor, pool_options how, Token&& token) {
-    return detail::async_start_of<pool>(detail::unstarted_or_error(std::move(how)),
-                                        std::forward<Token>(token),
-                                        asio::any_io_executor(executor));
+/// start_pool(), on an executor or an execution context that is named: the default of the handlers
+/// of all the pool's calls.
+/// @param where  an executor, or an execution context such as an io_context
+/// @param token  the completion token; destroying its handler uncalled ends the pool
+template <detail::runs_completions Where, completion_token Token = detail::default_token>
+[[nodiscard]] auto start_pool(Where&& where, pool_options how, Token&& token = Token()) {
+    return detail::start_on<detail::started_pool<pool>>(detail::executor_at(where),
+                                                        detail::unstarted_or_error(std::move(how)),
+                                                        std::forward<Token>(token));
 }
 
-/// Starts a pool with a completion token, on the executor of an execution context such as an
-/// io_context.
-/// @param context  its executor becomes the pool's
-/// @param how      pool_options, or just the number of workers at most
-/// @param token    the completion token; destroying its handler uncalled ends the pool
-/// @cancellation any type: started workers are stopped and reaped, then operation_aborted.
-/// @thread_safety safe.
-template <class Context, class Token>
-    requires std::is_base_of_v<asio::execution_context, Context>
-auto async_start_pool(Context& context, pool_options how, Token&& token) {
-    return cohort::async_start_pool(context.get_executor(), std::move(how),
-                                    std::forward<Token>(token));
+/// The older name of start_pool() with an executor and a completion token.
+template <class... Args>
+auto async_start_pool(Args&&... args) {
+    return cohort::start_pool(std::forward<Args>(args)...);
 }
 
-}  // namespace cohort COHORT_ASIO_NAMESPACE
+}  // namespace COHORT_ASIO_NAMESPACE

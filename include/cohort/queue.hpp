@@ -69,15 +69,18 @@ public:
     /// @cancellation every type: stops waiting; nothing was put.
     template <class Token>
     auto async_put(T value, Token&& token) {
-        return detail::async_put(detail::used(end_), detail::message_of(std::move(value)),
-                                 std::forward<Token>(token));
+        return detail::begin_call<detail::no_result>(
+            detail::putting(detail::used(end_), std::nullopt, detail::message_of(std::move(value))),
+            std::forward<Token>(token));
     }
     /// put(value, timeout) with a completion token: void(std::exception_ptr, bool).
     /// @cancellation every type: stops waiting; nothing was put.
     template <class Rep, class Period, class Token>
     auto async_put(T value, std::chrono::duration<Rep, Period> timeout, Token&& token) {
-        return detail::async_put(detail::used(end_), detail::message_of(std::move(value)),
-                                 detail::to_steady(timeout), std::forward<Token>(token));
+        return detail::begin_call<detail::put_in_time_result>(
+            detail::putting(detail::used(end_), detail::to_steady(timeout),
+                            detail::message_of(std::move(value))),
+            std::forward<Token>(token));
     }
 
 private:
@@ -134,14 +137,16 @@ public:
     /// @cancellation every type: stops waiting; no value is lost.
     template <class Token>
     auto async_get(Token&& token) {
-        return detail::async_get<T>(detail::used(end_), std::nullopt, std::forward<Token>(token));
+        return detail::begin_call<detail::get_result<T>>(
+            detail::getting(detail::used(end_), std::nullopt), std::forward<Token>(token));
     }
     /// get(timeout) with a completion token: void(std::exception_ptr, received<T>).
     /// @cancellation every type: stops waiting; no value is lost.
     template <class Rep, class Period, class Token>
     auto async_get(std::chrono::duration<Rep, Period> timeout, Token&& token) {
-        return detail::async_get<T>(detail::used(end_), detail::to_steady(timeout),
-                                    std::forward<Token>(token));
+        return detail::begin_call<detail::get_result<T>>(
+            detail::getting(detail::used(end_), detail::to_steady(timeout)),
+            std::forward<Token>(token));
     }
 
     /// Gets values until the stream ends: `for (auto& job : jobs)`. Throws what a get throws.
@@ -202,7 +207,7 @@ public:
     /// @cancellation every type: stops waiting; nothing was put.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<bool> put(T value, std::chrono::duration<Rep, Period> timeout) {
-        return detail::await_put_in_time(detail::queue_job(
+        return detail::await_result<detail::put_in_time_result>(detail::putting(
             ends_.for_writing(), detail::to_steady(timeout), detail::message_of(std::move(value))));
     }
     /// put(T(args...)). With GCC 12 `co_await q.put(job{...})` of an aggregate crashes, because the
@@ -210,7 +215,7 @@ public:
     /// @cancellation every type: stops waiting; nothing was put.
     template <class... Args>
     [[nodiscard]] asio::awaitable<void> emplace(Args&&... args) {
-        return detail::await_put(detail::queue_job(
+        return detail::await_result<detail::no_result>(detail::putting(
             ends_.for_writing(), std::nullopt, detail::message_of(T(std::forward<Args>(args)...))));
     }
     /// Waits for a value. ended(): every writer has closed or is dead, and nothing is left.
@@ -219,14 +224,16 @@ public:
     /// @throws sharing_error  there is no room for the value's descriptors; it waits in the queue
     /// @cancellation every type: stops waiting; no value is lost.
     [[nodiscard]] asio::awaitable<received<T>> get() {
-        return detail::await_get<T>(ends_.for_reading(), std::nullopt);
+        return detail::await_result<detail::get_result<T>>(
+            detail::getting(ends_.for_reading(), std::nullopt));
     }
     /// Waits for a value, at most for `timeout` on steady_clock. timed_out(): none came in time.
     /// @throws std::invalid_argument  `timeout` is not a number. And what get() throws.
     /// @cancellation every type: stops waiting; no value is lost.
     template <class Rep, class Period>
     [[nodiscard]] asio::awaitable<received<T>> get(std::chrono::duration<Rep, Period> timeout) {
-        return detail::await_get<T>(ends_.for_reading(), detail::to_steady(timeout));
+        return detail::await_result<detail::get_result<T>>(
+            detail::getting(ends_.for_reading(), detail::to_steady(timeout)));
     }
     /// put() with a completion token: void(std::exception_ptr).
     /// @cancellation every type: stops waiting; nothing was put.
@@ -295,4 +302,4 @@ private:
     detail::queue_ends ends_;
 };
 
-}  // namespace cohort COHORT_ASIO_NAMESPACE
+}  // namespace COHORT_ASIO_NAMESPACE

@@ -7,7 +7,6 @@
 #include <cohort/group.hpp>
 #include <cohort/options.hpp>
 
-#include <exception>
 #include <type_traits>
 #include <utility>
 
@@ -43,10 +42,24 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// @thread_safety safe.
 /// @source torch.multiprocessing.spawn, start_processes(join=False); differs: all or nothing,
 /// a failed start leaves nothing behind.
-template <class Work>
-[[nodiscard]] asio::awaitable<group> spawn(Work work, options how = options()) {
-    return detail::await_start(
-        detail::unstarted_group(detail::make_plan(std::move(work), std::move(how))));
+template <class Work, completion_token Token = detail::default_token>
+requires(!detail::runs_completions<Work>)
+    [[nodiscard]] auto spawn(Work work, options how = options(), Token&& token = Token()) {
+    return detail::start_with<detail::started_group>(
+        detail::unstarted_of(std::move(work), std::move(how)), std::forward<Token>(token));
+}
+
+/// spawn(), on an executor or an execution context that is named: the default of the handlers of
+/// all the group's calls.
+/// @param where  an executor, or an execution context such as an io_context
+/// @param token  the completion token; destroying its handler uncalled stops the group
+template <detail::runs_completions Where, class Work,
+          completion_token Token = detail::default_token>
+[[nodiscard]] auto spawn(Where&& where, Work work, options how = options(),
+                         Token&& token = Token()) {
+    return detail::start_on<detail::started_group>(
+        detail::executor_at(where), detail::unstarted_of(std::move(work), std::move(how)),
+        std::forward<Token>(token));
 }
 
 /// Starts a group and waits until every worker has ended: spawn, then group::join.
@@ -68,44 +81,13 @@ template <class Work>
 /// @source torch.multiprocessing.spawn(join=True)
 template <class Work>
 [[nodiscard]] asio::awaitable<report> run(Work work, options how = options()) {
-    return detail::await_run(
-        detail::unstarted_group(detail::make_plan(std::move(work), std::move(how))));
+    return detail::await_run(detail::unstarted_of(std::move(work), std::move(how)));
 }
 
-/// Starts a group with a completion token: void(std::exception_ptr, group). The exception_ptr is
-/// what spawn throws.
-/// @param executor  the group's executor: the default of the handlers of all its operations
-/// @param work      what spawn takes
-/// @param how       options, or just the number of workers
-/// @param token     the completion token; destroying its handler uncalled stops the group
-/// @cancellation any type: started workers are stopped and reaped, then operation_aborted.
-/// @thread_safety safe.
-template <class Executor, class Work, class Token>
-requires(!std::is_base_of_v<asio::execution_context, Executor>) auto async_spawn(
-    const Executor& executor, Work work, options how, Token&& token) {
-    const auto make = [&] {
-        try {
-            return detail::unstarted_group(detail::make_plan(std::move(work), std::move(how)));
-        } catch (...) {
-            return detail::unstarted_group(std::current_exception());
-        }
-    };
-    return detail::async_start(make(), std::forward<Token>(token), asio::any_io_executor(executor));
+/// The older name of spawn() with an executor and a completion token.
+template <class... Args>
+auto async_spawn(Args&&... args) {
+    return cohort::spawn(std::forward<Args>(args)...);
 }
 
-/// Starts a group with a completion token, on the executor of an execution context such as an
-/// io_context. Errors arrive as in the overload for an executor.
-/// @param context  its executor becomes the group's
-/// @param work     what spawn takes
-/// @param how      options, or just the number of workers
-/// @param token    the completion token; destroying its handler uncalled stops the group
-/// @cancellation any type: started workers are stopped and reaped, then operation_aborted.
-/// @thread_safety safe.
-template <class Context, class Work, class Token>
-requires std::is_base_of_v<asio::execution_context, Context>
-auto async_spawn(Context& context, Work work, options how, Token&& token) {
-    return cohort::async_spawn(context.get_executor(), std::move(work), std::move(how),
-                               std::forward<Token>(token));
-}
-
-}  // namespace cohort COHORT_ASIO_NAMESPACE
+}  // namespace COHORT_ASIO_NAMESPACE

@@ -57,8 +57,8 @@ public:
     /// @cancellation every type: stops waiting; the event stays as it is.
     template <class Token>
     auto async_wait(Token&& token) const {
-        using job = detail::sync_job<detail::event_handle, &detail::await_event>;
-        return detail::async_wait_for(job(handle_), std::forward<Token>(token));
+        return detail::begin_call<detail::no_result>(detail::waiting(handle_, detail::await_event),
+                                                     std::forward<Token>(token));
     }
 
 private:
@@ -113,8 +113,8 @@ public:
     /// operation completes as if it had not been cancelled.
     template <class Token>
     auto async_arrive_and_wait(Token&& token) const {
-        using job = detail::sync_job<detail::barrier_handle, &detail::await_barrier>;
-        return detail::async_wait_for(job(handle_), std::forward<Token>(token));
+        return detail::begin_call<detail::no_result>(
+            detail::waiting(handle_, detail::await_barrier), std::forward<Token>(token));
     }
 
     /// How many parties have not dropped out.
@@ -212,4 +212,4 @@ std::optional<mutex_lock> mutex::try_lock_for(std::chrono::duration<Rep, Period>
     return mutex_lock::made(*this, handle_.try_lock(detail::to_steady(timeout)));
 }
 
-}  // namespace cohort COHORT_ASIO_NAMESPACE
+}  // namespace COHORT_ASIO_NAMESPACE

@@ -151,8 +151,8 @@ GROUP_TEST("far loss: a killed agent takes its workers along, and the other host
     CHECK(std::string(error.what()).find("signal SIGKILL") != std::string::npos);
     co_await until(executor, [&] { return std::ranges::none_of(workers, lives); });
     CHECK(machines.alive() == std::vector<std::string>{"alpha"});
-    const auto again = [&] { (void)cohort::spawn(sleeping(), cohort::options(4).on(machines)); };
-    CHECK_THROWS_AS(again(), cohort::host_lost);
+    auto again = cohort::spawn(sleeping(), cohort::options(4).on(machines));
+    CHECK_THROWS_AS((void)co_await std::move(again), cohort::host_lost);
     const auto rest = machines.alive_only();
     CHECK(rest.size() == 1);
     const auto report = co_await cohort::run(cohort::command("true"), cohort::options(2).on(rest));

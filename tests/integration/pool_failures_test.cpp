@@ -158,9 +158,10 @@ POOL_TEST("pool failures: a call for which a worker has no memory fails alone") 
     CHECK(co_await pool.submit(task<own_pid>()) == pid);
 }
 
-POOL_TEST("pool failures: what can't be encoded fails at the call, or in its task") {
+POOL_TEST("pool failures: what can't be encoded fails its call") {
     auto pool = co_await cohort::start_pool(1);
-    CHECK_THROWS_AS((void)pool.submit(task<take_unencodable>(unencodable())), cohort::codec_error);
+    auto call = pool.submit(task<take_unencodable>(unencodable()));
+    CHECK_THROWS_AS(co_await std::move(call), cohort::codec_error);
     const auto error = co_await failure_of<cohort::process_raised_exception>(
         pool.submit(task<give_unencodable>()));
     CHECK(error.error().message.find("no JSON for this") != std::string::npos);

@@ -96,8 +96,8 @@ GROUP_TEST("reach: an agent that is told to end says by which signal, and ends")
     for (auto& line : lost)
         line.erase(0, line.find(':'));
     std::sort(lost.begin(), lost.end());
-    CHECK(lost == words{": its agent was told to end (SIGINT)",
-                        ": its agent was told to end (SIGTERM)"});
+    CHECK(lost ==
+          words{": its agent was told to end (SIGINT)", ": its agent was told to end (SIGTERM)"});
     co_await until(executor, [] { return agents().size() == 1; });
     co_await machines.leave();
 }
@@ -179,9 +179,8 @@ GROUP_TEST("reach: agents and their workers are in the launcher's directory") {
     const auto path = std::filesystem::canonical(place.path()).string();
     const auto how = nearby_hosts().hosts("alpha").working_directory(path);
     const auto machines = co_await cohort::reach(how);
-    const auto report =
-        co_await cohort::run(cohort::command("pwd", "-P"),
-                             cohort::options(1).on(machines).stdout_to(cohort::capture()));
+    const auto report = co_await cohort::run(
+        cohort::command("pwd", "-P"), cohort::options(1).on(machines).stdout_to(cohort::capture()));
     CHECK(report.outcomes[0].out.text() == path + "\n");
 }
 
@@ -200,7 +199,8 @@ GROUP_TEST("reach: agents get a large environment, but none that no program coul
     CHECK(machines.alive().size() == 1);
     co_await machines.leave();
     auto too_large = nearby_hosts().hosts("alpha").env("LARGE", std::string(9 << 20, 'x'));
-    CHECK_THROWS_AS((void)cohort::reach(too_large), std::invalid_argument);
+    auto start = cohort::reach(too_large);
+    CHECK_THROWS_AS((void)co_await std::move(start), std::invalid_argument);
 }
 
 GROUP_TEST("reach: a child of the launcher's that holds the link delays nothing") {
@@ -244,9 +244,8 @@ GROUP_TEST("reach: cancelled when one host is there and another hangs, all have 
     const auto is_welcome = [&] {
         const auto pids = agents();
         std::error_code error;
-        return pids.size() == 1 &&
-               std::filesystem::read_symlink("/proc/" + std::to_string(pids[0]) + "/cwd", error) ==
-                   path;
+        return pids.size() == 1 && std::filesystem::read_symlink(
+                                       "/proc/" + std::to_string(pids[0]) + "/cwd", error) == path;
     };
     const auto before = all_processes();
     completed<cohort::hosts> ended;

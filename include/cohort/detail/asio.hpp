@@ -116,8 +116,8 @@ constexpr cancellation_type operator&(cancellation_type a, cancellation_type b) 
 struct no_cancellation_slot {
     static constexpr bool is_connected() noexcept { return false; }
     static void clear() noexcept {}
-    template <class Canceller>
-    static void emplace(Canceller&&) noexcept {}
+    template <class Canceller, class... Args>
+    static void emplace(Args&&...) noexcept {}
 };
 
 template <class Handler>

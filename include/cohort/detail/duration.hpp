@@ -49,6 +49,11 @@ steady_duration to_steady(const std::chrono::duration<Rep, Period>& d) {
     }
 }
 
+template <class T>
+constexpr bool is_duration = false;
+template <class Rep, class Period>
+constexpr bool is_duration<std::chrono::duration<Rep, Period>> = true;
+
 /// `t + d`, clamped to the clock's range.
 constexpr steady_time_point saturating_add(steady_time_point t, steady_duration d) noexcept {
     const auto a = t.time_since_epoch().count();

@@ -7,12 +7,39 @@
 #include <cohort/detail/executors.hpp>
 #include <cohort/detail/operation.hpp>
 
+#include <chrono>
+#include <memory>
+#include <optional>
 #include <utility>
 
 namespace cohort::detail::inline COHORT_ASIO_VERSION {
 
 /// Makes a public group. Defined in spawn_operation.hpp.
 class group_access;
+
+inline void cancel_in_group(const std::weak_ptr<void>& group, operation_id id,
+                            cancellation_type type) noexcept {
+    const bool total = (type & cancellation_type::total) != cancellation_type::none;
+    cancel_operation(std::static_pointer_cast<group_state>(group.lock()), id,
+                     total ? cancel_mode::stop_waiting : cancel_mode::stop_group);
+}
+
+/// A call about a group. @param begin  called with the group and the receiver
+template <class Begin>
+call about_group(group_ref group, const char* name, Begin begin,
+                 group_executor where = group_executor()) {
+    const auto at = [group, name, begin = std::move(begin)](const receiver& to) {
+        if (!group)
+            throw_empty_group(name);
+        begin(group, to);
+    };
+    return call(std::move(group), cancel_in_group, at, std::move(where));
+}
+
+inline void stop_and_await(const group_ref& group, std::optional<time_point> until, receiver to) {
+    request_stop(group);
+    await_end(group, until, std::move(to));
+}
 
 /// Owns a group, with the executor that it was started on, and makes operations on it. Stops the
 /// group when it lets go of it, which does not affect an ended group.
@@ -44,17 +71,28 @@ public:
         return group_;
     }
 
-    // These don't throw for an empty group, because the operation completes with that error.
-    template <class Job>
-    job_on<Job> on_executor(Job job) const {
-        return job_on<Job>(std::move(job), group_ ? where_ : group_executor());
+    // None of these throws for an empty group, because the call completes with that error.
+
+    /// A call about the group. @param begin  called with the group and the receiver
+    template <class Begin>
+    call on_group(const char* name, Begin begin) const {
+        return about_group(group_, name, std::move(begin), group_ ? where_ : group_executor());
     }
-    template <class... Timeout>
-    group_request ask(request::kind what, const char* call, Timeout... timeout) const {
-        return on_executor(group_job(group_, request(what, call, to_steady(timeout)...)));
+    /// One that may give up after a time. @param begin  called with the deadline, too
+    template <class Begin, class... Timeout>
+    call ask(const char* name, Begin begin, Timeout... timeout) const {
+        return on_group(name, [begin, longest = limit_of(timeout...)](const group_ref& group,
+                                                                      const receiver& to) {
+            begin(group, deadline_of(longest), to);
+        });
     }
 
 private:
+    static std::optional<steady_duration> limit_of() noexcept { return std::nullopt; }
+    template <class Rep, class Period>
+    static std::optional<steady_duration> limit_of(std::chrono::duration<Rep, Period> timeout) {
+        return to_steady(timeout);
+    }
     void drop() noexcept {
         if (group_)
             release_group(group_);

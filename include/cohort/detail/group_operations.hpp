@@ -68,9 +68,15 @@ struct next_result {
     }
 };
 
+/// The result of a call that gives nothing.
+struct no_result {
+    using type = void;
+    std::exception_ptr error(const completion& done) { return error_of(done); }
+};
+
 /// The value that a handler gets beside an error. If making it may fail, it is made by the
 /// initiating call, which then throws: later nobody could be told.
-template <class T, bool IsSafe = std::is_nothrow_default_constructible_v<T>>
+template <class T, bool IsSafe = std::is_void_v<T> || std::is_nothrow_default_constructible_v<T>>
 class value_beside_error {
 public:
     T take() { return T(); }
@@ -84,7 +90,8 @@ private:
     T made_{};
 };
 
-/// Calls a handler of the signature void(std::exception_ptr, Result::type).
+/// Calls a handler of the signature void(std::exception_ptr, Result::type), or
+/// void(std::exception_ptr) for void.
 template <class Result>
 class deliver_result {
 public:
@@ -92,12 +99,17 @@ public:
 
     template <class Handler>
     void operator()(Handler&& handler, completion done) && {
+        // It may hold the group's executor. A handler on another context may destroy the group's.
         auto result = std::make_optional(std::move(result_));
         auto error = result->error(done);
-        auto value = error ? no_value_.take() : result->value(done);
-        // It may hold the group's executor. A handler on another context may destroy the group's.
-        result.reset();
-        std::forward<Handler>(handler)(std::move(error), std::move(value));
+        if constexpr (std::is_void_v<typename Result::type>) {
+            result.reset();
+            std::forward<Handler>(handler)(std::move(error));
+        } else {
+            auto value = error ? no_value_.take() : result->value(done);
+            result.reset();
+            std::forward<Handler>(handler)(std::move(error), std::move(value));
+        }
     }
 
 private:
@@ -112,55 +124,56 @@ struct deliver_completion {
     }
 };
 
-/// Begins an operation with a completion token. `Result` makes its value.
-template <class Result, class Token, class Job>
-auto async_result_of(job_on<Job> on, Token&& token, Result result = Result()) {
-    return initiate<void(std::exception_ptr, typename Result::type)>(
-        std::forward<Token>(token), std::move(on), deliver_result<Result>(std::move(result)));
-}
+template <class T>
+struct signature_with {
+    using type = void(std::exception_ptr, T);
+};
+template <>
+struct signature_with<void> {
+    using type = void(std::exception_ptr);
+};
 
-// The awaitable operations. All of them await the same type of completion, because Asio's code
-// behind an awaitable is slow to compile. So that code is compiled once, and only the few lines of
+// The awaitable calls. All of them await the same type of completion, because Asio's code behind an
+// awaitable is slow to compile. So that code is compiled once, and only the few lines of
 // await_result for each Result. All are templates, because any other coroutine is compiled in every
 // file that includes it.
 
-template <class Job, class Completion = completion>
-asio::awaitable<Completion> await_completion(job_on<Job> on) {
+template <class Completion = completion>
+asio::awaitable<Completion> await_completion(call on) {
     return initiate<void(Completion)>(asio::use_awaitable, std::move(on), deliver_completion());
 }
 
-template <class Result, class Job>
-asio::awaitable<typename Result::type> await_result(job_on<Job> on, Result result = Result()) {
+template <class Result>
+asio::awaitable<typename Result::type> await_result(call on, Result result = Result()) {
     completion done = co_await await_completion(std::move(on));
     if (auto error = result.error(done))
         std::rethrow_exception(std::move(error));
-    co_return result.value(done);
+    if constexpr (!std::is_void_v<typename Result::type>)
+        co_return result.value(done);
 }
 
-/// Calls a handler of the signature void(std::exception_ptr).
-template <class Result>
-class deliver_no_value {
-public:
-    explicit deliver_no_value(Result result) : result_(std::move(result)) {}
-    template <class Handler>
-    void operator()(Handler&& handler, const completion& done) && {
-        std::exception_ptr error;
-        {
-            auto result = std::move(result_);
-            error = result.error(done);
-        }
-        std::forward<Handler>(handler)(std::move(error));
-    }
+/// Whether a call with this token is a coroutine of the library's own, which is quick to compile,
+/// and whose result needs no default constructor.
+template <class Token>
+constexpr bool is_awaited = std::is_same_v<std::remove_cvref_t<Token>, default_token>;
 
-private:
-    Result result_;
-};
-
-template <class Job, class Result>
-asio::awaitable<void> await_nothing(job_on<Job> on, Result result) {
-    completion done = co_await await_completion(std::move(on));
-    if (auto error = result.error(done))
-        std::rethrow_exception(std::move(error));
+/// Begins a call with a completion token. `Result` makes its value.
+template <class Result, class Token>
+auto begin_call(call on, Token&& token, Result result = Result()) {
+    if constexpr (is_awaited<Token>)
+        return await_result(std::move(on), std::move(result));
+    else
+        return initiate<typename signature_with<typename Result::type>::type>(
+            std::forward<Token>(token), std::move(on), deliver_result<Result>(std::move(result)));
 }
 
 }  // namespace cohort::detail::inline COHORT_ASIO_VERSION
+
+namespace cohort COHORT_ASIO_NAMESPACE {
+
+/// What a call may get in the place of a completion token: no number and no duration.
+template <class Token>
+concept completion_token = !std::is_arithmetic_v<std::remove_cvref_t<Token>> &&
+                           !detail::is_duration<std::remove_cvref_t<Token>>;
+
+}  // namespace COHORT_ASIO_NAMESPACE

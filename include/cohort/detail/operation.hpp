@@ -8,12 +8,16 @@
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
 
 namespace cohort::detail::inline COHORT_ASIO_VERSION {
+
+/// The token of a call that names none: the call is awaited in a coroutine.
+using default_token = asio::use_awaitable_t<asio::any_io_executor>;
 
 /// The function object posted to the handler's executor. It does not use the handler's allocator,
 /// because that may be for the user's threads only, and the engine's thread posts.
@@ -31,17 +35,97 @@ private:
     std::shared_ptr<operation_base> operation_;
 };
 
+/// How a call that is under way is cancelled. Has no effect on one that has completed.
+using cancel_function = void (*)(const std::weak_ptr<void>& about, operation_id id,
+                                 cancellation_type type) noexcept;
+
+/// An asynchronous call of the library: what it is about, how it begins, how it is cancelled and
+/// where it completes. Holds all that it needs, because the object that it is about may be gone
+/// when the call is awaited. A copy may begin again, because Asio's deferred operations may.
+class call {
+public:
+    /// @param about   what it asks; null: the handle is empty
+    /// @param begin   begins it. What that throws, the call completes with.
+    /// @param where   the default of the handler's executor; empty: system_executor
+    template <class About, class Begin>
+    call(std::shared_ptr<About> about, cancel_function cancel, Begin begin,
+         group_executor where = group_executor())
+        : about_(std::move(about)), cancel_(cancel), begin_(std::move(begin)),
+          where_(std::move(where)) {}
+    /// A call that fails with `why`.
+    explicit call(const std::exception_ptr& why, group_executor where = group_executor())
+        : begin_([why](const receiver&) { std::rethrow_exception(why); }),
+          where_(std::move(where)) {}
+
+    /// It waits at what it is about, where it would keep its place if its handler were destroyed.
+    call keeps_place() && {
+        keeps_place_ = true;
+        return std::move(*this);
+    }
+    const group_executor& where() const noexcept { return where_; }
+    void begin(const receiver& to) const { begin_(to); }
+
+    /// The handler in a cancellation slot. Holds its operation only by id. Emitting only enqueues.
+    class canceller {
+    public:
+        canceller(const call& of, operation_id id) noexcept
+            : about_(of.about_), cancel_(of.cancel_), id_(id) {}
+        void operator()(cancellation_type type) const noexcept {
+            if (cancel_ != nullptr && type != cancellation_type::none)
+                cancel_(about_, id_, type);
+        }
+
+    private:
+        std::weak_ptr<void> about_;
+        cancel_function cancel_;
+        operation_id id_;
+    };
+
+    /// Gives up the place of an operation that is destroyed before it completes.
+    class place {
+    public:
+        place(const call& of, operation_id id) noexcept
+            : about_(of.keeps_place_ ? of.about_ : nullptr), cancel_(of.cancel_), id_(id) {}
+        place(place&& other) noexcept = default;
+        place& operator=(place&&) = delete;
+        ~place() {
+            if (about_)
+                cancel_(about_, id_, cancellation_type::terminal);
+        }
+        void completed() noexcept { about_.reset(); }
+
+    private:
+        std::shared_ptr<void> about_;
+        cancel_function cancel_;
+        operation_id id_;
+    };
+
+private:
+    std::shared_ptr<void> about_;
+    cancel_function cancel_ = nullptr;
+    std::function<void(const receiver&)> begin_;
+    group_executor where_;
+    bool keeps_place_ = false;
+};
+
+/// When a call gives up. Counted from its initiation, which is when it is awaited.
+inline std::optional<time_point> deadline_of(const std::optional<steady_duration>& timeout) {
+    if (!timeout)
+        return std::nullopt;
+    return saturating_add(std::chrono::steady_clock::now(), *timeout);
+}
+
 /// An operation with its handler. `Deliver` turns the completion into the handler's arguments and
 /// calls it.
 template <class Handler, class Executor, class Deliver>
 class operation final : public operation_base {
 public:
-    operation(Handler handler, const group_executor& where, const Executor& executor,
-              Deliver deliver, std::shared_ptr<operation_registry> registry, operation_id id)
+    operation(Handler handler, const call& of, const Executor& executor, Deliver deliver,
+              std::shared_ptr<operation_registry> registry, operation_id id)
         : handler_(std::move(handler)), executor_(executor), work_(track_work(executor)),
-          group_work_(where.executor(), where.registry() == registry ? nullptr : where.registry(),
-                      id),
-          deliver_(std::move(deliver)), registry_(std::move(registry)), id_(id) {}
+          group_work_(of.where().executor(),
+                      of.where().registry() == registry ? nullptr : of.where().registry(), id),
+          deliver_(std::move(deliver)), place_(of, id), registry_(std::move(registry)), id_(id) {}
 
     void post(std::shared_ptr<operation_base> self, const completion& result) override {
         result_ = result;
@@ -55,6 +139,7 @@ public:
         auto slot = detail::get_associated_cancellation_slot(handler_);
         if (slot.is_connected())
             slot.clear();
+        place_.completed();
         [[maybe_unused]] auto work = std::move(work_);
         auto handler = std::move(handler_);
         auto deliver = std::move(deliver_);
@@ -69,115 +154,18 @@ private:
     decltype(track_work(std::declval<const Executor&>())) work_;
     group_work<asio::any_io_executor> group_work_;
     Deliver deliver_;
+    call::place place_;
     completion result_;
     std::shared_ptr<operation_registry> registry_;
     operation_id id_;
 };
 
-/// The handler in a cancellation slot. Holds its operation only by id. Emitting only enqueues.
-class canceller {
-public:
-    canceller(const group_ref& group, operation_id id) noexcept : group_(group), id_(id) {}
-    void operator()(cancellation_type type) const noexcept {
-        if (type == cancellation_type::none)
-            return;
-        const bool total = (type & cancellation_type::total) != cancellation_type::none;
-        cancel_operation(group_, id_, total ? cancel_mode::stop_waiting : cancel_mode::stop_group);
-    }
-
-private:
-    std::weak_ptr<group_state> group_;
-    operation_id id_;
-};
-
-/// What an operation asks of its group once its handler is in place.
-class request {
-public:
-    enum class kind { start, run, end, next, stop, line, lines };
-
-    /// @param call  the name of the user's call, for the error about an empty group
-    request(kind what, const char* call, std::optional<steady_duration> timeout = std::nullopt)
-        : what_(what), call_(call), timeout_(timeout) {}
-    /// A start that fails with `why`, because the group could not be made.
-    explicit request(std::exception_ptr why) noexcept
-        : what_(kind::start), error_(std::move(why)) {}
-
-    /// @throws what the library throws; the caller completes the operation with that
-    void send(const group_ref& group, receiver to) const {
-        if (error_)
-            std::rethrow_exception(error_);
-        if (!group)
-            throw_empty_group(call_);
-        switch (what_) {
-        case kind::start:
-            return start_group(group, std::move(to));
-        case kind::run:
-            return run_group(group, std::move(to));
-        case kind::next:
-            return await_next(group, until(), std::move(to));
-        case kind::line:
-            return await_output(group, amount::one, until(), std::move(to));
-        case kind::lines:
-            return await_output(group, amount::all, until(), std::move(to));
-        case kind::stop:
-            request_stop(group);
-            break;
-        case kind::end:
-            break;
-        }
-        await_end(group, until(), std::move(to));
-    }
-
-private:
-    /// Counted from the initiation, which is when the operation is awaited.
-    std::optional<time_point> until() const {
-        if (!timeout_)
-            return std::nullopt;
-        return saturating_add(std::chrono::steady_clock::now(), *timeout_);
-    }
-
-    kind what_;
-    const char* call_ = "";
-    std::optional<steady_duration> timeout_;
-    std::exception_ptr error_;
-};
-
-/// What an operation does once its handler is in place, and how it is cancelled. Holds no executor.
-class group_job {
-public:
-    group_job(group_ref group, request wanted) noexcept
-        : group_(std::move(group)), wanted_(std::move(wanted)) {}
-
-    void send(receiver to) const { wanted_.send(group_, std::move(to)); }
-    canceller cancelled_by(operation_id id) const noexcept { return {group_, id}; }
-    const group_ref& group() const noexcept { return group_; }
-
-private:
-    group_ref group_;
-    request wanted_;
-};
-
-/// All that an operation needs, copied when the operation is made, because the object that it is
-/// about may be gone when the operation is awaited.
-template <class Job>
-class job_on {
-public:
-    /// @param w  the default of the handler's executor; empty: system_executor
-    explicit job_on(Job j, group_executor w = group_executor()) noexcept
-        : job(std::move(j)), where(std::move(w)) {}
-
-    Job job;
-    group_executor where;
-};
-using group_request = job_on<group_job>;
-
-/// The initiation of every operation. A class, not a lambda, because GCC 12 destroys capturing
-/// lambda temporaries twice inside co_await.
-template <class Job, class Deliver>
+/// The initiation of every call. A class, not a lambda, because GCC 12 destroys capturing lambda
+/// temporaries twice inside co_await.
+template <class Deliver>
 class initiation {
 public:
-    initiation(job_on<Job> on, Deliver deliver)
-        : on_(std::move(on)), deliver_(std::move(deliver)) {}
+    initiation(call on, Deliver deliver) : on_(std::move(on)), deliver_(std::move(deliver)) {}
 
     /// A cancellation is handed over to the engine's thread. See kept_initiation.
     static constexpr bool cancels_on_any_thread = true;
@@ -185,7 +173,7 @@ public:
     using executor_type = asio::any_io_executor;
     /// Where the completion runs when the handler has no executor.
     executor_type get_executor() const noexcept {
-        return on_.where.registry() ? on_.where.executor() : erased<asio::system_executor>();
+        return on_.where().registry() ? on_.where().executor() : erased<asio::system_executor>();
     }
 
     template <class Handler>
@@ -216,16 +204,16 @@ private:
         auto registry = registry_of(executor);
         using operation_type = operation<Handler, Executor, Deliver>;
         const operation_id id = next_operation_id();
-        auto op = std::allocate_shared<operation_type>(allocator, std::move(handler), on_.where,
-                                                       executor, std::move(deliver_), registry, id);
+        auto op = std::allocate_shared<operation_type>(allocator, std::move(handler), on_, executor,
+                                                       std::move(deliver_), registry, id);
         if (slot.is_connected())
-            slot.template emplace<decltype(on_.job.cancelled_by(id))>(on_.job.cancelled_by(id));
+            slot.template emplace<call::canceller>(on_, id);
         if (!registry->add(id, std::move(op)))
             return;
-        // A copy: once the operation is started, a handler on another thread may destroy *this.
-        const auto job = on_.job;
+        // Once the operation is started, a handler on another thread may destroy *this.
+        const call on = std::move(on_);
         try {
-            job.send(receiver{registry, id});
+            on.begin(receiver{registry, id});
         } catch (...) {
             completion failed;
             failed.what = completion::kind::failed;
@@ -234,15 +222,15 @@ private:
         }
     }
 
-    job_on<Job> on_;
+    call on_;
     Deliver deliver_;
 };
 
-/// Begins an operation with a completion token, as asio::async_initiate does.
-template <class Signature, class Token, class Job, class Deliver>
-auto initiate(Token&& token, job_on<Job> on, Deliver deliver) {
+/// Begins a call with a completion token, as asio::async_initiate does.
+template <class Signature, class Token, class Deliver>
+auto initiate(Token&& token, call on, Deliver deliver) {
     return asio::async_initiate<Token, Signature>(
-        initiation<Job, Deliver>(std::move(on), std::move(deliver)),
+        initiation<Deliver>(std::move(on), std::move(deliver)),
         token);  // an lvalue: async_initiate moves from it unless Token is a reference
 }
 

@@ -10,6 +10,7 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,14 +30,25 @@ struct line_result {
 /// The awaitable of output. A line that is already here it gives without an operation, whose
 /// completion would have to go through the executor.
 template <class Result>
-asio::awaitable<typename Result::type> await_line(group_request on) {
+asio::awaitable<typename Result::type> await_line(group_ref group, call on) {
     run_part here;
-    if (take_line(on.job.group(), here))
+    const bool is_here = take_line(group, here);
+    group.reset();
+    if (is_here)
         co_return typename Result::type(line_of(here));
     completion done = co_await await_completion(std::move(on));
     if (auto error = Result().error(done))
         std::rethrow_exception(std::move(error));
     co_return Result().value(done);
+}
+
+/// A call of output.
+template <class Result, class Token>
+auto output_of(group_ref group, call on, Token&& token) {
+    if constexpr (is_awaited<Token>)
+        return await_line<Result>(std::move(group), std::move(on));
+    else
+        return begin_call<Result>(std::move(on), std::forward<Token>(token));
 }
 
 /// The result of output_batch: all lines that there are; empty: no more will come.
@@ -55,41 +67,28 @@ struct lines_in_time_result {
     }
 };
 
-/// A write to a worker's standard input, as a job of an operation.
-class write_job {
-public:
-    write_job(group_ref group, int index, std::string text)
-        : group_(std::move(group)), index_(index),
-          text_(std::make_shared<std::string>(std::move(text))) {}
+inline void ask_line(const group_ref& group, std::optional<time_point> until, receiver to) {
+    await_output(group, amount::one, until, std::move(to));
+}
+inline void ask_lines(const group_ref& group, std::optional<time_point> until, receiver to) {
+    await_output(group, amount::all, until, std::move(to));
+}
 
-    void send(receiver to) const {
-        if (!group_)
-            throw_empty_group("write");
-        // A copy of this job may be sent again, because Asio's deferred operations may.
-        write_input(group_, index_, text_.use_count() == 1 ? std::move(*text_) : *text_,
+/// A write to a worker's standard input.
+class input_write {
+public:
+    input_write(int index, std::string text)
+        : index_(index), text_(std::make_shared<std::string>(std::move(text))) {}
+
+    void operator()(const group_ref& group, receiver to) const {
+        // A copy of this call may begin again, because Asio's deferred operations may.
+        write_input(group, index_, text_.use_count() == 1 ? std::move(*text_) : *text_,
                     std::move(to));
     }
-    canceller cancelled_by(operation_id id) const noexcept { return {group_, id}; }
 
 private:
-    group_ref group_;
     int index_;
     std::shared_ptr<std::string> text_;
-};
-
-/// The result of write: nothing.
-struct write_result {
-    using type = void;
-    std::exception_ptr error(const completion& done) { return error_of(done); }
-    void value(const completion&) {}
-};
-
-/// Calls a handler of the signature void(std::exception_ptr).
-struct deliver_written {
-    template <class Handler>
-    void operator()(Handler&& handler, const completion& done) && {
-        std::forward<Handler>(handler)(error_of(done));
-    }
 };
 
 }  // namespace cohort::detail::inline COHORT_ASIO_VERSION

@@ -48,54 +48,56 @@ public:
     }
     const asio::any_io_executor& executor() const noexcept { return where_.executor(); }
 
-    // None of these throws for an empty pool, unless it says so: the operation completes with that.
+    // None of these throws, unless it says so: the call completes with the error.
 
-    /// @throws codec_error, sharing_error
     template <auto Fn>
-    job_on<call_job> call(const task_call<Fn>& task, const call_limits& limits) const {
-        return on_executor(
-            call_job(pool_, {&task.node(), task.encoded()}, call_limits_access::times(limits)));
-    }
-    template <auto Fn>
-    job_on<call_job> call_or_error(const task_call<Fn>& task, const call_limits& limits) const {
-        try {
-            return call(task, limits);
-        } catch (...) {
-            return on_executor(call_job(pool_, std::current_exception()));
-        }
+    call submit(const task_call<Fn>& task, const call_limits& limits) const {
+        return call_or_error([&] {
+            return on_pool("submit", submission({&task.node(), task.encoded()},
+                                                call_limits_access::times(limits)))
+                .keeps_place();
+        });
     }
     /// @return empty: the queue is full
     /// @throws codec_error, sharing_error; std::logic_error  the pool is empty
     template <auto Fn>
-    std::optional<job_on<call_job>> call_if_room(const task_call<Fn>& task) const {
+    std::optional<call> submit_if_room(const task_call<Fn>& task) const {
         reserved_place place(state("try_submit"));
         if (!place)
             return std::nullopt;
-        return on_executor(call_job(pool_, {&task.node(), task.encoded()}, {}, std::move(place)));
+        return on_pool("try_submit",
+                       submission({&task.node(), task.encoded()}, {}, std::move(place)))
+            .keeps_place();
     }
-    template <class... Timeout>
-    job_on<pool_job> wish(const char* call, pool_wish what, Timeout... timeout) const {
-        return on_executor(pool_job(pool_, call, what, timeout...));
+    call wish(const char* name, pool_wish what,
+              std::optional<steady_duration> timeout = std::nullopt) const {
+        return on_pool(name, [what, timeout](const pool_ref& pool, const receiver& to) {
+            ask_pool(pool, what, deadline_of(timeout), to);
+        });
     }
-    /// @throws std::invalid_argument; std::logic_error  the pool is empty
-    job_on<pool_job> resize(int n) const {
-        (void)state("resize");
-        auto settings = std::make_shared<pool_settings>(*settings_);
-        settings->set_size(n);
-        return on_executor(pool_job(pool_, std::move(settings), nullptr));
-    }
-    job_on<pool_job> resize_or_error(int n) const {
-        try {
-            return resize(n);
-        } catch (...) {
-            return on_executor(pool_job(pool_, nullptr, std::current_exception()));
-        }
+    call resize(int n) const {
+        return call_or_error([&] {
+            (void)state("resize");
+            const auto settings = std::make_shared<pool_settings>(*settings_);
+            settings->set_size(n);
+            return on_pool("resize", [settings](const pool_ref& pool, const receiver& to) {
+                resize_pool(pool, *settings, to);
+            });
+        });
     }
 
 private:
-    template <class Job>
-    job_on<Job> on_executor(Job job) const {
-        return job_on<Job>(std::move(job), pool_ ? where_ : group_executor());
+    template <class Begin>
+    call on_pool(const char* name, Begin begin) const {
+        return about_pool(pool_, name, std::move(begin), pool_ ? where_ : group_executor());
+    }
+    template <class Make>
+    call call_or_error(Make make) const {
+        try {
+            return make();
+        } catch (...) {
+            return call(std::current_exception(), pool_ ? where_ : group_executor());
+        }
     }
     void drop() noexcept {
         if (pool_)

@@ -4,6 +4,7 @@
 #include <cohort/detail/asio.hpp>
 #include <cohort/detail/pool_handle.hpp>
 #include <cohort/detail/pool_operations.hpp>
+#include <cohort/detail/starts.hpp>
 #include <cohort/pool_options.hpp>
 
 #include <exception>
@@ -27,11 +28,7 @@ struct unstarted_pool {
 };
 
 inline unstarted_pool unstarted_or_error(pool_options how) {
-    try {
-        return unstarted_pool(std::move(how));
-    } catch (...) {
-        return unstarted_pool(std::current_exception());
-    }
+    return made_or_error<unstarted_pool>([&]() -> pool_options&& { return std::move(how); });
 }
 
 /// The result of start_pool. Owns the pool from the initiation on, so that destroying an unfinished
@@ -41,9 +38,14 @@ class started_pool {
 public:
     using type = Pool;
 
-    started_pool(const unstarted_pool& from, group_executor where) noexcept
-        : handle_(from.state, from.settings, std::move(where)) {}
+    started_pool(unstarted_pool from, group_executor where) noexcept
+        : error_(std::move(from.error)),
+          handle_(std::move(from.state), std::move(from.settings), std::move(where)) {}
 
+    call begin(const group_executor& where) const {
+        return error_ ? call(error_, where)
+                      : about_pool(handle_.state("start_pool"), "start_pool", start_pool, where);
+    }
     std::exception_ptr error(const completion& done) {
         auto error = pool_error_of(done);
         if (error)
@@ -53,25 +55,8 @@ public:
     Pool value(completion&) { return Pool(std::move(handle_)); }
 
 private:
+    std::exception_ptr error_;
     pool_handle handle_;
 };
-
-template <class Pool, class Token, class Executor>
-auto async_start_of(const unstarted_pool& from, Token&& token, Executor executor) {
-    const group_executor where(std::move(executor));
-    return async_result_of(job_on<pool_job>(pool_job(from.state, from.error), where),
-                           std::forward<Token>(token), started_pool<Pool>(from, where));
-}
-
-template <class Pool>
-asio::awaitable<Pool> await_start_of(unstarted_pool from) {
-    const group_executor where(asio::any_io_executor(co_await asio::this_coro::executor));
-    job_on<pool_job> on(pool_job(from.state, from.error), where);
-    started_pool<Pool> result(from, where);
-    completion done = co_await await_completion(std::move(on));
-    if (auto error = result.error(done))
-        std::rethrow_exception(std::move(error));
-    co_return result.value(done);
-}
 
 }  // namespace cohort::detail::inline COHORT_ASIO_VERSION

@@ -5,10 +5,14 @@
 #include <cohort/detail/border.hpp>
 #include <cohort/detail/group_handle.hpp>
 #include <cohort/detail/group_operations.hpp>
+#include <cohort/detail/starts.hpp>
 #include <cohort/detail/work.hpp>
 #include <cohort/group.hpp>
 
+#include <concepts>
 #include <exception>
+#include <optional>
+#include <type_traits>
 #include <utility>
 
 // The operation that starts a group. It stands between `spawn` and the border.
@@ -25,21 +29,27 @@ public:
     explicit unstarted_group(std::exception_ptr why) noexcept : error_(std::move(why)) {}
 
     const group_ref& state() const noexcept { return state_; }
-    request start() const {
-        return error_ ? request(error_) : request(request::kind::start, "spawn");
-    }
-    request run() const {
-        return error_ ? request(error_) : request(request::kind::run, "run");
-    }
+    call start(const group_executor& where) const { return begun_by(start_group, where); }
+    call run(const group_executor& where) const { return begun_by(run_group, where); }
     /// Whether the call may hold ends of queues, which must not outlive the start.
     bool call_shares() const noexcept { return shares_; }
 
 private:
+    call begun_by(void (*begin)(const group_ref&, receiver), const group_executor& where) const {
+        return error_ ? call(error_, where) : about_group(state_, "", begin, where);
+    }
+
     forked_call call_;  // kept, so that its last owner is on this side of the border
     bool shares_ = false;
     group_ref state_;
     std::exception_ptr error_;
 };
+
+template <class Work>
+unstarted_group unstarted_of(Work work, options how) {
+    return made_or_error<unstarted_group>(
+        [&] { return make_plan(std::move(work), std::move(how)); });
+}
 
 /// Makes a public group from its parts.
 class group_access {
@@ -56,6 +66,7 @@ public:
     started_group(unstarted_group from, group_executor where) noexcept
         : from_(std::move(from)), handle_(from_.state(), std::move(where)) {}
 
+    call begin(const group_executor& where) const { return from_.start(where); }
     std::exception_ptr error(const completion& done) {
         auto error = error_of(done);
         if (error)
@@ -69,31 +80,12 @@ private:
     group_handle handle_;
 };
 
-template <class Token, class Executor>
-auto async_start(unstarted_group from, Token&& token, Executor executor) {
-    const group_executor where(std::move(executor));
-    group_request on(group_job(from.state(), from.start()), where);
-    return async_result_of(std::move(on), std::forward<Token>(token),
-                           started_group(std::move(from), where));
-}
-
 // Templates, for the reason given in group_operations.hpp. GCC takes Asio's own deletion of a
 // coroutine's frame for a wrong one.
 #pragma GCC diagnostic push
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"
 #endif
-
-template <class Result = started_group>
-asio::awaitable<group> await_start(unstarted_group from) {
-    const group_executor where(asio::any_io_executor(co_await asio::this_coro::executor));
-    group_request on(group_job(from.state(), from.start()), where);
-    Result result(std::move(from), where);
-    completion done = co_await await_completion(std::move(on));
-    if (auto error = result.error(done))
-        std::rethrow_exception(std::move(error));
-    co_return result.value(done);
-}
 
 /// Starts a group and waits for its end in one operation, because each completion on the user's
 /// executor wakes a thread: for a short worker that takes a tenth of its time. A cancellation
@@ -103,12 +95,17 @@ asio::awaitable<report> await_run(unstarted_group from) {
     const group_executor where(asio::any_io_executor(co_await asio::this_coro::executor));
     const group_handle stops_when_destroyed(from.state());
     if (from.call_shares()) {
-        group_request end(group_job(from.state(), request(request::kind::end, "run")), where);
+        call end = about_group(
+            from.state(), "run",
+            [](const group_ref& group, receiver to) {
+                await_end(group, std::nullopt, std::move(to));
+            },
+            where);
         prepare_run(from.state());
-        const group started = co_await await_start(std::move(from));
+        const group started = co_await await_start<started_group>(std::move(from));
         co_return co_await await_result(std::move(end), Result());
     }
-    group_request on(group_job(from.state(), from.run()), where);
+    call on = from.run(where);
     co_return co_await await_result(std::move(on), Result());
 }
 

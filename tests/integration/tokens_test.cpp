@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSL-1.0
+// One function for each call, whose last argument is a completion token.
+#include "group_test.hpp"
+#include "reporter.hpp"
+
+#include <cohort/cohort.hpp>
+
+#include <asio.hpp>
+#include <asio/experimental/deferred.hpp>
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <exception>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+namespace tokens_test {
+
+using namespace cohort::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+int twice(int n) { return 2 * n; }
+void nothing() {}
+
+struct no_argument {};
+void to_json(nlohmann::json&, const no_argument&) { throw std::domain_error("not today"); }
+void from_json(const nlohmann::json&, no_argument&) {}
+int takes(const no_argument&) { return 0; }
+
+template <class T>
+constexpr bool is_awaitable = false;
+template <class T>
+constexpr bool is_awaitable<asio::awaitable<T>> = true;
+
+template <class... Args>
+concept may_join = requires(cohort::group& group, Args... args) {
+    group.join(args...);
+};
+static_assert(may_join<> && may_join<std::chrono::seconds> && may_join<asio::use_future_t<>> &&
+              may_join<std::chrono::seconds, asio::use_future_t<>>);
+static_assert(!may_join<int> && !may_join<double> && !may_join<std::chrono::seconds, int>);
+
+}  // namespace
+
+GROUP_TEST("tokens: without one a call is awaited") {
+    auto group = co_await cohort::spawn(cohort::command("true"), 2);
+    static_assert(is_awaitable<decltype(group.join())> && is_awaitable<decltype(group.wait())> &&
+                  is_awaitable<decltype(group.next(1s))>);
+    CHECK(group.get_executor() == executor);
+    CHECK(co_await group.join());
+    CHECK(co_await group.join(asio::use_awaitable));
+    CHECK((co_await group.wait()).success());
+}
+
+GROUP_TEST("tokens: a future, a callback and a deferred call") {
+    asio::thread_pool threads(1);
+    auto group = cohort::spawn(threads, cohort::command("true"), 1, asio::use_future).get();
+    CHECK(group.get_executor() == threads.get_executor());
+    CHECK(group.join(asio::use_future).get());
+    CHECK(group.join(5s, asio::use_future).get());
+    std::promise<cohort::report> reported;
+    group.wait([&](std::exception_ptr, cohort::report all) { reported.set_value(std::move(all)); });
+    CHECK(reported.get_future().get().success());
+    CHECK(co_await group.join(asio::experimental::deferred)(asio::use_awaitable));
+    CHECK(cohort::execute(threads, cohort::command("true"), asio::use_future).get().success());
+    CHECK(cohort::execute(threads, cohort::command("true"), 60s, asio::use_future).get().success());
+}
+
+GROUP_TEST("tokens: without a place a start is on the executor of its handler") {
+    std::promise<std::pair<std::exception_ptr, cohort::group>> started;
+    asio::thread_pool threads(1);
+    cohort::spawn(cohort::command("true"), 1,
+                  asio::bind_executor(threads.get_executor(),
+                                      [&](std::exception_ptr error, cohort::group group) {
+                                          CHECK(threads.get_executor().running_in_this_thread());
+                                          started.set_value({error, std::move(group)});
+                                      }));
+    auto [error, group] = started.get_future().get();
+    REQUIRE_FALSE(error);
+    CHECK(group.get_executor() == threads.get_executor());
+    CHECK(co_await group.join());
+    auto nowhere = cohort::spawn(cohort::command("true"), 1, asio::use_future).get();
+    CHECK(nowhere.join(asio::use_future).get());
+    CHECK(cohort::execute(cohort::command("true"), asio::use_future).get().success());
+    // A coroutine that names the place waits on its own executor.
+    auto elsewhere = co_await cohort::spawn(threads, cohort::command("true"), 1);
+    CHECK(elsewhere.get_executor() == threads.get_executor());
+    CHECK_FALSE(threads.get_executor().running_in_this_thread());
+    CHECK(co_await elsewhere.join());
+}
+
+GROUP_TEST("tokens: what is wrong with a start arrives with its completion") {
+    asio::thread_pool threads(1);
+    const auto copy = cohort::closure([](int) {});
+    const auto executes = cohort::options(1).start_method(cohort::start_method::spawn);
+    auto refused = cohort::spawn(threads, copy, executes, asio::use_future);
+    CHECK_THROWS_AS((void)refused.get(), cohort::spawn_error);
+    auto waits = cohort::spawn(copy, executes);
+    CHECK_THROWS_AS((void)co_await std::move(waits), cohort::spawn_error);
+    auto late = cohort::execute(cohort::command("true"), -1s, asio::use_future);
+    CHECK_THROWS_AS(late.get(), std::invalid_argument);
+    auto pool = cohort::start_pool(threads, cohort::pool_options(1).stdout_to(cohort::lines()),
+                                   asio::use_future);
+    CHECK_THROWS_AS(pool.get(), std::invalid_argument);
+}
+
+GROUP_TEST("tokens: a pool") {
+    asio::thread_pool threads(1);
+    auto pool = cohort::start_pool(threads, 1, asio::use_future).get();
+    CHECK(co_await pool.submit(cohort::task<twice>(2)) == 4);
+    CHECK(pool.submit(cohort::task<twice>(3), asio::use_future).get() == 6);
+    CHECK(pool.submit(cohort::task<twice>(4), 60s, asio::use_future).get() == 8);
+    const auto limits = cohort::call_limits().run(60s);
+    CHECK(pool.submit(cohort::task<twice>(5), limits, asio::use_future).get() == 10);
+    CHECK(co_await pool.submit(cohort::task<twice>(6), limits) == 12);
+    pool.submit(cohort::task<nothing>(), asio::use_future).get();
+    auto unsent = pool.submit(cohort::task<takes>(no_argument()), asio::use_future);
+    CHECK_THROWS_AS((void)unsent.get(), cohort::codec_error);
+    auto awaited = pool.submit(cohort::task<takes>(no_argument()));
+    CHECK_THROWS_AS((void)co_await std::move(awaited), cohort::codec_error);
+    pool.recycle(asio::use_future).get();
+    CHECK(pool.drain(60s, asio::use_future).get());
+    co_await pool.stop();
+}
+
+GROUP_TEST("tokens: the older names") {
+    auto group =
+        cohort::async_spawn(executor, cohort::command("cat"),
+                            cohort::options(1).stdin_from(cohort::feed()), asio::use_awaitable);
+    auto started = co_await std::move(group);
+    co_await started.async_write(0, "text", asio::use_awaitable);
+    started.close_input(0);
+    CHECK(co_await started.async_join(60s, asio::use_awaitable));
+    CHECK((co_await started.async_wait(asio::use_awaitable)).success());
+}
+
+}  // namespace tokens_test
