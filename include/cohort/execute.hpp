@@ -20,6 +20,7 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 ///     auto one = co_await cohort::execute(cohort::command("git", "status"), 2s);
 ///     if (one.success()) fmt::print("{}", one.out.text());
 /// @param program  the command
+/// @param token    a completion token; without one the call is awaited
 /// @return its outcome, whatever its exit code is
 /// @throws spawn_error, which is a std::system_error: it could not be started
 /// @throws std::invalid_argument  it has feed(), lines() or chunks(), which need a group
@@ -40,6 +41,7 @@ template <completion_token Token = detail::default_token>
 /// cause::timed_out.
 /// @param program  the command
 /// @param timeout  zero or more
+/// @param token    a completion token; without one the call is awaited
 /// @throws std::invalid_argument  `timeout` is negative or not a number
 /// @throws spawn_error  ETIMEDOUT: the time was up before the command had started
 template <class Rep, class Period, completion_token Token = detail::default_token>
@@ -51,7 +53,9 @@ template <class Rep, class Period, completion_token Token = detail::default_toke
 
 /// execute(program), on an executor or an execution context that is named: the default of the
 /// handler's executor.
-/// @param token  the completion token; destroying its handler uncalled stops the command
+/// @param where    an executor, or an execution context such as an io_context
+/// @param program  the command
+/// @param token    a completion token; destroying its handler uncalled stops the command
 template <detail::runs_completions Where, completion_token Token = detail::default_token>
 [[nodiscard]] auto execute(Where&& where, command program, Token&& token = Token()) {
     return detail::start_on<detail::execution>(detail::executor_at(where),

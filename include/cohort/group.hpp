@@ -96,6 +96,7 @@ public:
     /// Waits until every worker has ended or `timeout` has passed. Use this for a deadline: Asio's
     /// || with a timer hides a failure, because it waits for the first operand that succeeds.
     /// @param timeout  longest wait, on steady_clock, from when it is awaited; zero or less polls.
+    /// @param token    a completion token; without one the call is awaited
     /// @return true: all ended with success. false: time is up, or it stops; the workers run on.
     /// @throws process_raised_exception, process_exited_exception, group_stopped  as join()
     /// @throws std::invalid_argument  `timeout` is not a number
@@ -229,31 +230,37 @@ public:
         detail::send_signal(handle_.state("signal"), index, signo);
     }
 
-    /// The older names of the calls with a completion token.
+    /// The older name of join() with a completion token.
     template <class... Args>
     auto async_join(Args && ... args) {
         return join(std::forward<Args>(args)...);
     }
+    /// The older name of wait() with a completion token.
     template <class... Args>
     auto async_wait(Args && ... args) {
         return wait(std::forward<Args>(args)...);
     }
+    /// The older name of next() with a completion token.
     template <class... Args>
     auto async_next(Args && ... args) {
         return next(std::forward<Args>(args)...);
     }
+    /// The older name of output() with a completion token.
     template <class... Args>
     auto async_output(Args && ... args) {
         return output(std::forward<Args>(args)...);
     }
+    /// The older name of output_batch() with a completion token.
     template <class... Args>
     auto async_output_batch(Args && ... args) {
         return output_batch(std::forward<Args>(args)...);
     }
+    /// The older name of write() with a completion token.
     template <class... Args>
     auto async_write(Args && ... args) {
         return write(std::forward<Args>(args)...);
     }
+    /// The older name of stop() with a completion token.
     template <class... Args>
     auto async_stop(Args && ... args) {
         return stop(std::forward<Args>(args)...);

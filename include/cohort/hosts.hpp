@@ -91,7 +91,8 @@ private:
 };
 
 /// Reaches hosts: an agent, which is this program, is started on each of them. All or none.
-/// @param how  slurm(), ssh("a", "b") or launcher(...).hosts("a", "b")
+/// @param how    slurm(), ssh("a", "b") or launcher(...).hosts("a", "b")
+/// @param token  a completion token; without one the call is awaited
 /// @throws reach_error  a host was not reached; those that were are let go
 /// @throws std::logic_error  slurm() outside an allocation; this program has not called worker_main
 /// @throws std::invalid_argument  no host is named, or nodes(n) are more than the allocation has;
@@ -112,6 +113,7 @@ requires(!detail::runs_completions<Launcher>)
 /// reach(), on an executor or an execution context that is named: the default of the handlers of
 /// all calls of the hosts.
 /// @param where  an executor, or an execution context such as an io_context
+/// @param how    slurm(), ssh("a", "b") or launcher(...).hosts("a", "b")
 /// @param token  the completion token; destroying its handler uncalled lets the hosts go
 template <detail::runs_completions Where, class Launcher,
           completion_token Token = detail::default_token>

@@ -72,7 +72,8 @@ public:
     }
 
     /// Makes a call in a worker, and waits for its end.
-    /// @param task  task<Fn>(args...); its arguments are encoded by this call
+    /// @param task   task<Fn>(args...); its arguments are encoded by this call
+    /// @param token  a completion token; without one the call is awaited
     /// @return what Fn returns; nothing if that is void
     /// @throws process_raised_exception  the task has thrown. error_index() is its worker's slot.
     /// outcomes() is empty, because the worker lives on. std::rethrow_if_nested throws the
@@ -142,7 +143,8 @@ public:
 
     /// Gives the pool another size. Completes when the workers beyond it are gone, each of which
     /// ends its task first. options_for() and the filters of console() are called again.
-    /// @param n  the number of workers at most; pool_options::at_least is lowered to it
+    /// @param n      the number of workers at most; pool_options::at_least is lowered to it
+    /// @param token  a completion token; without one the call is awaited
     /// @throws std::invalid_argument  `n` is less than 1
     /// @throws std::system_error  operation_aborted: the call was cancelled, or the pool is
     /// draining, stopped or dropped
@@ -186,23 +188,27 @@ public:
             handle_.wish("stop", detail::pool_wish::stop), std::forward<Token>(token));
     }
 
-    /// The older names of the calls with a completion token.
+    /// The older name of submit() with a completion token.
     template <class... Args>
     auto async_submit(Args && ... args) {
         return submit(std::forward<Args>(args)...);
     }
+    /// The older name of recycle() with a completion token.
     template <class... Args>
     auto async_recycle(Args && ... args) {
         return recycle(std::forward<Args>(args)...);
     }
+    /// The older name of resize() with a completion token.
     template <class... Args>
     auto async_resize(Args && ... args) {
         return resize(std::forward<Args>(args)...);
     }
+    /// The older name of drain() with a completion token.
     template <class... Args>
     auto async_drain(Args && ... args) {
         return drain(std::forward<Args>(args)...);
     }
+    /// The older name of stop() with a completion token.
     template <class... Args>
     auto async_stop(Args && ... args) {
         return stop(std::forward<Args>(args)...);
@@ -216,7 +222,8 @@ private:
 ///
 /// The call reads environ, working directory, umask, affinity, priorities and rights, and encodes
 /// the initializer, on the caller's thread. Workers that start later get the same.
-/// @param how  pool_options, or just the number of workers at most
+/// @param how    pool_options, or just the number of workers at most
+/// @param token  a completion token; without one the call is awaited
 /// @throws pool_broken  pool_options::start_attempts workers in a row have died before they were
 /// ready; the failure of the last one is nested: a spawn_error if it could not be started
 /// @throws spawn_error, std::logic_error  this process must not start workers, as spawn says
@@ -234,6 +241,7 @@ template <completion_token Token = detail::default_token>
 /// start_pool(), on an executor or an execution context that is named: the default of the handlers
 /// of all the pool's calls.
 /// @param where  an executor, or an execution context such as an io_context
+/// @param how    pool_options, or just the number of workers at most
 /// @param token  the completion token; destroying its handler uncalled ends the pool
 template <detail::runs_completions Where, completion_token Token = detail::default_token>
 [[nodiscard]] auto start_pool(Where&& where, pool_options how, Token&& token = Token()) {

@@ -23,9 +23,10 @@ namespace cohort COHORT_ASIO_NAMESPACE {
 /// own. The threads of Asio's system_context are not in the copy. So await the group on an
 /// execution context that the copy runs itself; an operation with asio::use_future or on
 /// asio::system_executor never completes there.
-/// @param work  function<Fn>(args...), command(...), command_for(callable),
-///              closure(callable)
-/// @param how   options, or just the number of workers
+/// @param work   function<Fn>(args...), command(...), command_for(callable),
+///               closure(callable)
+/// @param how    options, or just the number of workers
+/// @param token  a completion token; without one the call is awaited
 /// @return the group, once the start of every worker has succeeded
 /// @throws spawn_error  a worker could not be started; those started before are killed and reaped
 /// @throws group_timed_out  options::time_limit was reached before all had started
@@ -52,6 +53,8 @@ requires(!detail::runs_completions<Work>)
 /// spawn(), on an executor or an execution context that is named: the default of the handlers of
 /// all the group's calls.
 /// @param where  an executor, or an execution context such as an io_context
+/// @param work   what the other spawn takes
+/// @param how    options, or just the number of workers
 /// @param token  the completion token; destroying its handler uncalled stops the group
 template <detail::runs_completions Where, class Work,
           completion_token Token = detail::default_token>
