@@ -1206,6 +1206,15 @@ TEST_CASE("pool dispatch search: workers of several calls are started, kept and 
     }
 }
 
+TEST_CASE("pool dispatch search: calls that may wait for ever hide no limit of others") {
+    setting s;
+    s.how = small(1, 0);
+    s.events = lives_and({what::cancel});
+    s.calls_have = {{}, {10ns, {}}};
+    s.calls = 3;
+    check_all(s);
+}
+
 TEST_CASE("pool dispatch search: workers die at every moment") {
     for (const int attempts : {1, 2}) {
         setting s;
