@@ -10,8 +10,10 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -178,12 +180,14 @@ TEST_CASE("true cause: a function goes before the peers that abort on account of
         return skip("the sanitizer exits in place of the signal");
     have_server();
     const leak_guard guard;
-    for (const auto& [failure, why] :
-         {std::pair("throw", cause::raised), std::pair("exit", cause::exited),
-          std::pair("kill", cause::signaled)})
+    const std::map<std::string, cause> failures{
+        {"throw", cause::raised}, {"exit", cause::exited}, {"kill", cause::signaled}};
+    // So that the one that unwinds, and has closed its connection, comes to report.
+    const auto how = cohort::options(2).notice_period(std::chrono::minutes(1));
+    for (const auto& [failure, why] : failures)
         for (int round = 0; round < how_many(50, 5); ++round) {
             CAPTURE(failure);
-            check_blamed(cohort::function<fails_or_aborts>(failure), cohort::options(2), why);
+            check_blamed(cohort::function<fails_or_aborts>(failure), how, why);
         }
 }
 
