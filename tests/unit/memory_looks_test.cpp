@@ -31,12 +31,12 @@ TEST_CASE("memory looks: a worker gets its first task after the first look") {
         pools::memory_looks looks(w.loop, true, false);
         world::called ready, seen;
         std::uint64_t added = 0;
+        bool is_ready = false;
         w.run([&] {
             looks.begin(pool, [&, told = seen.task()](pools::worker_id, std::uint64_t bytes) {
                 added = bytes;
                 told();
             });
-            bool is_ready = false;
             looks.is_ready(1, ::getpid(), [&, told = ready.task()] {
                 is_ready = true;
                 told();
