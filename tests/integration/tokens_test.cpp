@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // One function for each call, whose last argument is a completion token.
-#include "group_test.hpp"
+#include "pool_support.hpp"
 #include "reporter.hpp"
 
 #include <cohort/cohort.hpp>
@@ -112,7 +112,7 @@ GROUP_TEST("tokens: what is wrong with a start arrives with its completion") {
     CHECK_THROWS_AS(pool.get(), std::invalid_argument);
 }
 
-GROUP_TEST("tokens: a pool") {
+POOL_TEST("tokens: a pool") {
     asio::thread_pool threads(1);
     auto pool = cohort::start_pool(threads, 1, asio::use_future).get();
     CHECK(co_await pool.submit(cohort::task<twice>(2)) == 4);
@@ -132,14 +132,17 @@ GROUP_TEST("tokens: a pool") {
 }
 
 GROUP_TEST("tokens: the older names") {
-    auto group =
-        cohort::async_spawn(executor, cohort::command("cat"),
-                            cohort::options(1).stdin_from(cohort::feed()), asio::use_awaitable);
+    auto group = cohort::async_spawn(
+        executor, cohort::command("cat"),
+        cohort::options(1).stdin_from(cohort::feed()).stdout_to(cohort::capture()),
+        asio::use_awaitable);
     auto started = co_await std::move(group);
     co_await started.async_write(0, "text", asio::use_awaitable);
     started.close_input(0);
     CHECK(co_await started.async_join(60s, asio::use_awaitable));
-    CHECK((co_await started.async_wait(asio::use_awaitable)).success());
+    const auto report = co_await started.async_wait(asio::use_awaitable);
+    CHECK(report.success());
+    CHECK(report.outcomes.at(0).out.text() == "text");
 }
 
 }  // namespace tokens_test
