@@ -6,6 +6,7 @@
 #include "guard.hpp"
 #include "plan.hpp"
 #include "pool_support.hpp"
+#include "sanitizers.hpp"
 
 #include <cohort/cohort.hpp>
 
@@ -93,10 +94,8 @@ cohort::pool_options pool_play::options() {
     cohort::pool_options how(size);
     how.at_least(pick(size + 1)).idle(std::chrono::milliseconds(pick(50)));
     how.start_attempts(1'000'000).starts_at_once(1 + pick(3)).overlap(pick(3) != 0);
-#ifndef __SANITIZE_THREAD__  // a copy of a program with threads is ended by it
-    if (pick(6) == 0)
+    if (pick(6) == 0 && cohort::test::groups_in_copies)  // see there: this program has threads
         how.start_method(cohort::start_method::fork);
-#endif
     if (pick(6) == 0)
         how.start_method(cohort::start_method::spawn);
     if (pick(2) == 0)
