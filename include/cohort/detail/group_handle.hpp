@@ -28,12 +28,8 @@ inline void cancel_in_group(const std::weak_ptr<void>& group, operation_id id,
 template <class Begin>
 call about_group(group_ref group, const char* name, Begin begin,
                  group_executor where = group_executor()) {
-    const auto at = [group, name, begin = std::move(begin)](const receiver& to) {
-        if (!group)
-            throw_empty_group(name);
-        begin(group, to);
-    };
-    return call(std::move(group), cancel_in_group, at, std::move(where));
+    return call_about(std::move(group), name, throw_empty_group, cancel_in_group, std::move(begin),
+                      std::move(where));
 }
 
 inline void stop_and_await(const group_ref& group, std::optional<time_point> until, receiver to) {

@@ -23,12 +23,8 @@ inline void cancel_call_in_hosts(const std::weak_ptr<void>& hosts, operation_id 
 /// Reaches hosts, or leaves them.
 inline call about_hosts(hosts_ref hosts, void (*begin)(const hosts_ref&, receiver),
                         group_executor where) {
-    const auto at = [hosts, begin](const receiver& to) {
-        if (!hosts)
-            throw_empty_hosts("leave");
-        begin(hosts, to);
-    };
-    return call(std::move(hosts), cancel_call_in_hosts, at, std::move(where));
+    return call_about(std::move(hosts), "leave", throw_empty_hosts, cancel_call_in_hosts, begin,
+                      std::move(where));
 }
 
 /// Hosts before they are reached.

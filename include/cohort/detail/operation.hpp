@@ -108,6 +108,19 @@ private:
     bool keeps_place_ = false;
 };
 
+/// A call about what a handle holds. @param refuse  throws for an empty handle, with the call's name
+/// @param begin  called with the object and the receiver
+template <class About, class Begin>
+call call_about(std::shared_ptr<About> object, const char* name, void (*refuse)(const char*),
+                cancel_function cancel, Begin begin, group_executor where) {
+    const auto at = [object, name, refuse, begin = std::move(begin)](const receiver& to) {
+        if (!object)
+            refuse(name);
+        begin(object, to);
+    };
+    return call(std::move(object), cancel, at, std::move(where));
+}
+
 /// When a call gives up. Counted from its initiation, which is when it is awaited.
 inline std::optional<time_point> deadline_of(const std::optional<steady_duration>& timeout) {
     if (!timeout)

@@ -29,12 +29,8 @@ inline void cancel_call_in_pool(const std::weak_ptr<void>& pool, operation_id id
 template <class Begin>
 call about_pool(pool_ref pool, const char* name, Begin begin,
                 group_executor where = group_executor()) {
-    const auto at = [pool, name, begin = std::move(begin)](const receiver& to) {
-        if (!pool)
-            throw_empty_pool(name);
-        begin(pool, to);
-    };
-    return call(std::move(pool), cancel_call_in_pool, at, std::move(where));
+    return call_about(std::move(pool), name, throw_empty_pool, cancel_call_in_pool,
+                      std::move(begin), std::move(where));
 }
 
 /// The submission of a task.
