@@ -2,6 +2,7 @@
 #include "base/sys/credentials.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 
 #include <linux/capability.h>
@@ -25,6 +26,17 @@ std::vector<gid_t> supplementary_groups() {
 }
 
 }  // namespace
+
+// By system calls, because the C library's functions leave its own signals out.
+user_hold::user_hold() noexcept {
+    constexpr int setxid_signal = 33;
+    const auto blocked = std::uint64_t{1} << (setxid_signal - 1);
+    ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, &before_, sizeof blocked);
+}
+
+user_hold::~user_hold() {
+    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, sizeof before_);
+}
 
 user_ids user_ids::now() noexcept {
     user_ids self;

@@ -19,6 +19,20 @@ struct user_ids {
     bool operator==(const user_ids&) const = default;
 };
 
+/// While one lives, no other thread changes the user, groups or capabilities of this one by
+/// setresuid(3) or the like: the C library makes each thread change its own by a signal, see
+/// nptl(7), which waits that long. So does the thread that changes them.
+class user_hold {
+public:
+    user_hold() noexcept;
+    user_hold(const user_hold&) = delete;
+    user_hold& operator=(const user_hold&) = delete;
+    ~user_hold();
+
+private:
+    std::uint64_t before_ = 0;  // a mask as the kernel has it
+};
+
 /// Whether this thread may send signals to a process whose ids are all `user`, see kill(2).
 bool may_signal(uid_t user) noexcept;
 

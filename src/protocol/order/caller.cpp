@@ -42,6 +42,7 @@ std::optional<mode_t> own_umask() {
 }  // namespace
 
 thread_state thread_state::now() {
+    const base::user_hold together;
     const auto rights = base::capabilities::now();
     return {base::thread_traits::of(0), base::credentials::now(), rights,
             base::ambient_capabilities(rights),

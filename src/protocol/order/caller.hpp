@@ -24,7 +24,7 @@ struct thread_state {
     std::uint64_t ambient = 0;  // see base::ambient_capabilities()
     bool no_new_privileges = false;
 
-    /// That of this thread.
+    /// That of this thread, all of it at one time.
     static thread_state now();
     bool operator==(const thread_state&) const = default;
     bool has_rights_of(const thread_state& other) const {

@@ -2,6 +2,7 @@
 #include "start/forkserver/forkserver_manager.hpp"
 
 #include "base/sys/confinement.hpp"
+#include "base/sys/credentials.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
 #include "base/sys/socket.hpp"
@@ -14,6 +15,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -125,8 +127,11 @@ std::optional<server_failure> forkserver_manager::start(const surroundings& wher
     order.set_guard(where.guard);
     order.head.itself = start::executing_itself(number, theirs.get());
     auto block = order.finish();
+    std::optional<base::user_hold> as_the_server(std::in_place);
+    started_as_ = identity::now();
     auto made =
         start::start_by_exec(block, pidfd_slot, start::best_start_tier(), longest_wait_);
+    as_the_server.reset();
     pidfd_slot = -1;
     return take_in(std::move(made), std::move(ours));
 }
@@ -149,7 +154,6 @@ std::optional<server_failure> forkserver_manager::take_in(start::exec_result mad
         std::make_shared<forkserver_client>(std::move(connection), std::move(own), longest_wait_);
     if ((error = server->introduce()))
         return server_failure{error, "memory shared with the fork server"};
-    started_as_ = identity::now();
     current_ = std::move(server);
     return std::nullopt;
 }
