@@ -108,7 +108,8 @@ private:
     bool keeps_place_ = false;
 };
 
-/// A call about what a handle holds. @param refuse  throws for an empty handle, with the call's name
+/// A call about what a handle holds.
+/// @param refuse  throws for an empty handle, with the call's name
 /// @param begin  called with the object and the receiver
 template <class About, class Begin>
 call call_about(std::shared_ptr<About> object, const char* name, void (*refuse)(const char*),
