@@ -68,11 +68,13 @@ void await_closed_sockets(const std::map<int, std::string>& first) {
 }
 
 /// Whether a thread of the library or of the C library may have such a file open for a moment, at
-/// any time: a shared library in which names of a stack are looked up, and shared memory whose name
-/// may be unused.
+/// any time: a file in which names of a stack are looked up, which is this program or a shared
+/// library, and shared memory whose name may be unused.
 bool is_momentary(const std::string& target) {
-    return target.find(".so") != std::string::npos || target == "/dev/shm" ||
-           target.rfind("/dev/shm/cohort", 0) == 0;
+    std::error_code error;
+    static const auto program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+    return target.find(".so") != std::string::npos || target == program ||
+           target == "/dev/shm" || target.rfind("/dev/shm/cohort", 0) == 0;
 }
 
 /// The open descriptors, without those of the driver of CUDA devices, which opens and closes them
