@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/lifecycle/machine.hpp"
 
+#include <cohort/detail/duration.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
 
 namespace cohort::groups {
+
+using detail::saturating_add;
 
 namespace {
 
@@ -29,13 +33,6 @@ constexpr step ladder[] = {
 const step* step_of(state s) {
     return std::find_if(std::begin(ladder), std::end(ladder),
                         [s](const step& each) { return each.in == s; });
-}
-
-time_point saturating_add(time_point now, duration length) {
-    // A sum overflows only if `now` is after the clock's epoch, and then max() - now does not.
-    if (now > time_point{} && length > time_point::max() - now)
-        return time_point::max();
-    return now + length;
 }
 
 }  // namespace
