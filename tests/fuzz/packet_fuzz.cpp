@@ -3,7 +3,7 @@
 // what is received. An input is a byte that tells which descriptors come along, one that tells what
 // value is expected, and the packet.
 #include "base/files/descriptor.hpp"
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "holds.hpp"
 #include "share/channel/channel.hpp"
 

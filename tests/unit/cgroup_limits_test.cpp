@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The limits of cgroups, with plain files in place of the kernel's.
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "scratch.hpp"
 #include "start/cgroup/cgroup_limits.hpp"
 

@@ -4,7 +4,7 @@
 #include "standin.hpp"
 
 #include "base/files/descriptor.hpp"
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "share/cuda/segment.hpp"
 #include "share/cuda/segment_table.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/files/dispose.hpp"
 
+#include "base/sys/descriptors.hpp"
 #include "base/sys/socket.hpp"
-#include "base/sys/unique_fd.hpp"
 #include "dispose_support.hpp"
 #include "group/supervisor/record_reader.hpp"
 #include "guard.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/files/fork_held.hpp"
-#include "base/sys/fair_mutex.hpp"
+#include "base/sys/threads.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "base/sys/futex.hpp"
+#include "base/sys/threads.hpp"
 
 #include <doctest/doctest.h>
 

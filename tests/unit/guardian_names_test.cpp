@@ -3,7 +3,7 @@
 #include "base/files/name_mark.hpp"
 #include "base/files/named_file.hpp"
 #include "base/files/settings.hpp"
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "procfs.hpp"
 #include "scratch.hpp"
 #include "start/guardian/program/names.hpp"

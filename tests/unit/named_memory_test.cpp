@@ -3,7 +3,6 @@
 #include "base/files/descriptor.hpp"
 #include "base/files/named_file.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/unique_fd.hpp"
 #include "guard.hpp"
 #include "reporter.hpp"
 #include "scratch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "base/sys/pidfd.hpp"
+#include "base/sys/processes.hpp"
 #include "base/sys/tiers.hpp"
 #include "injected_failure.hpp"
 #include "reporter.hpp"

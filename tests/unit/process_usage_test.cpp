@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What /proc/PID/stat says a process uses.
-#include "base/sys/pidfd.hpp"
-#include "base/sys/process_usage.hpp"
+#include "base/sys/processes.hpp"
 #include "reporter.hpp"
 #include "scratch.hpp"
 #include "start/cgroup/cgroup_usage.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The files of the slots of bounded queues: how they are made, which are taken.
+#include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
-#include "base/sys/unique_fd.hpp"
 #include "guard.hpp"
 #include "share/channel/slots.hpp"
 #include "sys_support.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The slots of bounded queues, with processes that are killed or stopped between any two steps.
+#include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
-#include "base/sys/unique_fd.hpp"
 #include "guard.hpp"
 #include "share/channel/slots.hpp"
 

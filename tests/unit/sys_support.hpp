@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/pidfd.hpp"
+#include "base/sys/processes.hpp"
 #include "system_call_filter.hpp"
 
 #include <doctest/doctest.h>

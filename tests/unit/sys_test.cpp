@@ -2,7 +2,6 @@
 #include "base/sys/descriptors.hpp"
 #include "base/sys/fork_mark.hpp"
 #include "base/sys/memfd.hpp"
-#include "base/sys/unique_fd.hpp"
 #include "reporter.hpp"
 #include "sys_support.hpp"
 

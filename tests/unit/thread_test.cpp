@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "base/sys/thread.hpp"
-
-#include "base/sys/thread_traits.hpp"
+#include "base/sys/threads.hpp"
 
 #include <doctest/doctest.h>
 

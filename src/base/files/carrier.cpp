@@ -3,11 +3,10 @@
 
 #include "base/files/dispose.hpp"
 #include "base/files/fork_held.hpp"
-#include "base/sys/error.hpp"
+#include "base/sys/descriptors.hpp"
 #include "base/sys/fork_mark.hpp"
-#include "base/sys/futex.hpp"
 #include "base/sys/socket.hpp"
-#include "base/sys/thread.hpp"
+#include "base/sys/threads.hpp"
 
 #include <algorithm>
 #include <array>

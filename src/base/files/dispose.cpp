@@ -3,10 +3,9 @@
 
 #include "base/files/descriptor.hpp"
 #include "base/files/fork_held.hpp"
-#include "base/sys/exiting_owner.hpp"
 #include "base/sys/fork_mark.hpp"
-#include "base/sys/futex.hpp"
-#include "base/sys/thread.hpp"
+#include "base/sys/socket.hpp"
+#include "base/sys/threads.hpp"
 
 #include <chrono>
 #include <cstdint>

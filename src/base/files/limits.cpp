@@ -2,7 +2,7 @@
 #include "base/files/limits.hpp"
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/small_file.hpp"
+#include "base/sys/processes.hpp"
 
 #include <cohort/errors.hpp>
 

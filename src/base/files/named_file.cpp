@@ -7,9 +7,8 @@
 #include "base/files/name_mark.hpp"
 #include "base/files/settings.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
-#include "base/sys/fair_mutex.hpp"
 #include "base/sys/memfd.hpp"
+#include "base/sys/threads.hpp"
 #include "base/sys/tiers.hpp"
 
 #include <fmt/format.h>

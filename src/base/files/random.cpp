@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/files/random.hpp"
 
-#include "base/sys/error.hpp"
+#include "base/sys/descriptors.hpp"
 
 #include <cerrno>
 #include <system_error>

@@ -5,7 +5,7 @@
 #include "base/files/named_file.hpp"
 #include "base/files/settings.hpp"
 #include "base/sys/fork_mark.hpp"
-#include "base/sys/thread.hpp"
+#include "base/sys/threads.hpp"
 
 #include <algorithm>
 #include <atomic>

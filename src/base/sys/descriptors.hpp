@@ -1,14 +1,59 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/unique_fd.hpp"
-
+#include <cerrno>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <system_error>
 
 namespace cohort::base {
+
+inline std::error_code last_error() noexcept { return {errno, std::system_category()}; }
+
+/// Whether descriptors, memory or processes ran short: what failed may succeed later.
+inline bool is_shortage(std::error_code error) noexcept {
+    return error == std::errc::too_many_files_open ||
+           error == std::errc::too_many_files_open_in_system ||
+           error == std::errc::not_enough_memory || error == std::errc::no_buffer_space ||
+           error == std::errc::resource_unavailable_try_again;
+}
+
+/// The descriptor table of this process, as a number. It is another one in a worker that is a
+/// forked copy, because the copy closes all descriptors of its parent first. A number that an
+/// object of the parent holds then means nothing, or another file.
+using table_number = std::uint32_t;
+table_number descriptor_table() noexcept;
+/// Called in a forked copy when it has closed the descriptors of its parent, and before it opens
+/// any of its own.
+void begin_descriptor_table() noexcept;
+
+/// Owns a descriptor and closes it. An `int fd` elsewhere only borrows. In a forked copy that has
+/// closed the descriptors of its parent, an owner that was made by the parent is empty.
+class unique_fd {
+public:
+    unique_fd() noexcept = default;
+    explicit unique_fd(int fd) noexcept : fd_(fd), table_(descriptor_table()) {}
+    unique_fd(unique_fd&& other) noexcept : unique_fd(other.release()) {}
+    unique_fd& operator=(unique_fd&& other) noexcept {
+        reset(other.release());
+        return *this;
+    }
+    ~unique_fd() { reset(); }
+
+    int get() const noexcept { return table_ == descriptor_table() ? fd_ : -1; }
+    explicit operator bool() const noexcept { return get() >= 0; }
+    int release() noexcept {
+        const int fd = get();
+        fd_ = -1;
+        return fd;
+    }
+    void reset(int fd = -1) noexcept;  // keeps errno
+
+private:
+    int fd_ = -1;
+    table_number table_ = 0;
+};
 
 /// How many descriptors this process has open; empty when /proc is not there.
 [[nodiscard]] std::optional<std::uint64_t> open_descriptors() noexcept;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <system_error>
 
@@ -43,5 +44,9 @@ namespace cohort::base {
 
 /// The inode number by which a worker recognises its control file.
 [[nodiscard]] ino_t inode(int fd, std::error_code& error) noexcept;
+
+/// Whether both addresses are in one mapping of this process' memory, as /proc/self/maps lists it.
+/// False where that can't be read. Async-signal-safe.
+[[nodiscard]] bool share_mapping(std::uintptr_t one, std::uintptr_t other) noexcept;
 
 }  // namespace cohort::base

@@ -2,8 +2,8 @@
 #include "base/sys/tiers.hpp"
 
 #include "base/sys/leaked.hpp"
-#include "base/sys/pidfd.hpp"
-#include "base/sys/signals_blocked.hpp"
+#include "base/sys/processes.hpp"
+#include "base/sys/threads.hpp"
 
 #include <algorithm>
 #include <atomic>

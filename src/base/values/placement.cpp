@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 
 #include <cohort/detail/placement.hpp>
 #include <cohort/errors.hpp>

@@ -2,7 +2,7 @@
 // The making of groups: checks the caller, and reads what the workers inherit from it.
 #include "group/border/create_group.hpp"
 
-#include "base/sys/confinement.hpp"
+#include "base/sys/credentials.hpp"
 #include "group/border/impossible.hpp"
 #include "group/state/local_group.hpp"
 #include "output/routes/names.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/border/impossible.hpp"
 
-#include "base/sys/confinement.hpp"
+#include "base/sys/credentials.hpp"
 #include "base/sys/descriptors.hpp"
 #include "group/lifecycle/schedule.hpp"
 #include "share/sync/barrier.hpp"

@@ -3,7 +3,6 @@
 
 #include "base/sys/descriptors.hpp"
 #include "base/sys/fork_mark.hpp"
-#include "base/sys/unique_fd.hpp"
 
 #include <cstdint>
 #include <deque>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/border/worker_source.hpp"
 
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "group/border/create_group.hpp"
 #include "output/routes/names.hpp"
 #include "output/routes/pattern.hpp"

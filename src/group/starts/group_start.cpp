@@ -3,7 +3,7 @@
 
 #include "base/files/named_file.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/pidfd.hpp"
+#include "base/sys/processes.hpp"
 #include "group/starts/start_exception.hpp"
 #include "start/exec/exec.hpp"
 

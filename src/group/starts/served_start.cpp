@@ -2,7 +2,7 @@
 #include "group/starts/start_way.hpp"
 
 #include "base/sys/memfd.hpp"
-#include "base/sys/pidfd.hpp"
+#include "base/sys/processes.hpp"
 #include "group/starts/guard_message.hpp"
 #include "start/copies/copy.hpp"
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/unique_fd.hpp"
 #include "group/starts/start_report.hpp"
 #include "group/starts/worker_cpus.hpp"
 #include "loop/threads/background_thread.hpp"

@@ -2,7 +2,7 @@
 #include "group/state/start_in_progress.hpp"
 
 #include "base/files/dispose.hpp"
-#include "base/sys/pidfd.hpp"
+#include "base/sys/processes.hpp"
 #include "base/values/quantity.hpp"
 #include "group/supervisor/cgroup_end.hpp"
 #include "start/exec/exec.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/supervisor/log_files.hpp"
 
-#include "base/sys/error.hpp"
+#include "base/sys/descriptors.hpp"
 #include "output/targets/call_threads.hpp"
 #include "output/targets/files.hpp"
 #include "output/targets/written_file.hpp"

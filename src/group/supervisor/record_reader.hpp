@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "group/lifecycle/verdict.hpp"
 #include "loop/engine/engine.hpp"
 #include "loop/threads/background_thread.hpp"

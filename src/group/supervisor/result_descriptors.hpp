@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/files/dispose.hpp"
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "share/channel/arrived.hpp"
 
 #include <cohort/detail/registration.hpp>

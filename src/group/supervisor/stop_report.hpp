@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "group/supervisor/record_reader.hpp"
 #include "group/supervisor/stacks_answer.hpp"
 #include "loop/runtime/runtime.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/supervisor/usage_looks.hpp"
 
-#include "base/sys/process_usage.hpp"
+#include "base/sys/processes.hpp"
 #include "output/targets/call_threads.hpp"
 #include "start/cgroup/cgroup_usage.hpp"
 

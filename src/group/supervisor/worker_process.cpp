@@ -2,8 +2,7 @@
 #include "group/supervisor/worker_process.hpp"
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/pidfd.hpp"
-#include "base/sys/process_usage.hpp"
+#include "base/sys/processes.hpp"
 #include "base/values/group_end.hpp"
 #include "group/starts/asking_signal.hpp"
 #include "group/supervisor/cgroup_end.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "group/lifecycle/verdict.hpp"
 #include "group/starts/start_report.hpp"
 #include "group/supervisor/own_stop.hpp"

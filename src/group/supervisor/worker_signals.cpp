@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/supervisor/worker_signals.hpp"
 
-#include "base/sys/pidfd.hpp"
+#include "base/sys/processes.hpp"
 #include "base/sys/tiers.hpp"
 #include "loop/engine/reaper.hpp"
 

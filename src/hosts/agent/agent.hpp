@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "hosts/agent/agent_group.hpp"
 #include "hosts/connection/connection.hpp"
 #include "hosts/values/messages.hpp"

@@ -2,7 +2,7 @@
 #include "loop/engine/engine.hpp"
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/thread.hpp"
+#include "base/sys/threads.hpp"
 
 #include <algorithm>
 #include <cerrno>

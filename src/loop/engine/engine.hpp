@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/sys/callback.hpp"
-#include "base/sys/fair_mutex.hpp"
+#include "base/sys/threads.hpp"
 #include "loop/engine/blocking_calls.hpp"
 #include "loop/engine/inbox.hpp"
 #include "loop/engine/timers.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/pidfd.hpp"
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/processes.hpp"
 #include "loop/engine/engine.hpp"
 
 #include <cohort/exit_status.hpp>

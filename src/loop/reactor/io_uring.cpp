@@ -2,7 +2,7 @@
 #include "loop/reactor/reactor_base.hpp"
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/small_file.hpp"
+#include "base/sys/processes.hpp"
 
 #include <algorithm>
 #include <cerrno>

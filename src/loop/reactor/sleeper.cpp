@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "loop/reactor/reactor.hpp"
 
-#include "base/sys/futex.hpp"
+#include "base/sys/threads.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/unique_fd.hpp"
 
 #include <atomic>
 #include <cerrno>

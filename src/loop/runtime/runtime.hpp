@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/descriptors.hpp"
 #include "base/sys/fork_mark.hpp"
-#include "base/sys/unique_fd.hpp"
 #include "loop/engine/engine.hpp"
 #include "loop/engine/reaper.hpp"
 #include "loop/runtime/background.hpp"

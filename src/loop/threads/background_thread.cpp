@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "loop/threads/background_thread.hpp"
 
-#include "base/sys/thread.hpp"
+#include "base/sys/threads.hpp"
 
 #include <chrono>
 #include <exception>

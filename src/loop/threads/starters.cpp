@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "loop/threads/starters.hpp"
 
-#include "base/sys/thread.hpp"
+#include "base/sys/threads.hpp"
 
 #include <algorithm>
 #include <exception>

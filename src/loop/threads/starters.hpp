@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/confinement.hpp"
-#include "base/sys/futex.hpp"
+#include "base/sys/credentials.hpp"
+#include "base/sys/threads.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -2,7 +2,6 @@
 #include "loop/waits/watcher.hpp"
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,6 @@
 #include "output/pipes/pipe.hpp"
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
 #include "base/sys/memfd.hpp"
 
 #include <fmt/format.h>

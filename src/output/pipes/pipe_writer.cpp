@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/pipes/pipe_writer.hpp"
 
-#include "base/sys/error.hpp"
+#include "base/sys/descriptors.hpp"
 
 #include <algorithm>
 #include <cerrno>

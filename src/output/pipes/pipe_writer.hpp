@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "loop/engine/engine.hpp"
 #include "output/pipes/stream_writer.hpp"
 #include "output/pipes/writable_watch.hpp"

@@ -3,7 +3,6 @@
 #include "output/streams/group_streams.hpp"
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
 #include "output/routes/pattern.hpp"
 #include "output/targets/files.hpp"
 #include "start/exec/exec.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/targets/call_threads.hpp"
 
-#include "base/sys/thread.hpp"
+#include "base/sys/threads.hpp"
 #include "output/targets/of_loop.hpp"
 
 #include <algorithm>

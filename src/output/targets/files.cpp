@@ -2,7 +2,6 @@
 #include "output/targets/files.hpp"
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
 #include "output/lines/rotation.hpp"
 
 #include <cerrno>

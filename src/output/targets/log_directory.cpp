@@ -3,7 +3,6 @@
 
 #include "base/files/descriptor.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
 #include "output/targets/files.hpp"
 
 #include <cerrno>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/targets/written_file.hpp"
 
-#include "base/sys/error.hpp"
+#include "base/sys/descriptors.hpp"
 #include "output/targets/files.hpp"
 
 #include <cohort/detail/sink.hpp>

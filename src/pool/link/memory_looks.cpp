@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "pool/link/memory_looks.hpp"
 
-#include "base/sys/small_file.hpp"
+#include "base/sys/processes.hpp"
 #include "output/targets/call_threads.hpp"
 
 #include <fmt/format.h>

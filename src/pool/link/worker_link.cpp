@@ -4,7 +4,7 @@
 #include "base/files/descriptor.hpp"
 #include "base/files/dispose.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/process_usage.hpp"
+#include "base/sys/processes.hpp"
 #include "base/sys/socket.hpp"
 #include "output/targets/call_threads.hpp"
 #include "pool/wire/channel_of.hpp"

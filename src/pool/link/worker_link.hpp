@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "group/border/worker_source.hpp"
 #include "pool/dispatch/dispatcher.hpp"
 #include "pool/wire/frame.hpp"

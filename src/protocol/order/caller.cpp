@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/order/caller.hpp"
 
-#include "base/sys/confinement.hpp"
+#include "base/sys/credentials.hpp"
 #include "base/sys/descriptors.hpp"
 
 #include <cohort/errors.hpp>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/sys/credentials.hpp"
-#include "base/sys/thread_traits.hpp"
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/threads.hpp"
 #include "protocol/order/cpu_parts.hpp"
 #include "protocol/order/environment.hpp"
 

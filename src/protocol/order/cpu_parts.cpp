@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/order/cpu_parts.hpp"
 
-#include "base/sys/small_file.hpp"
+#include "base/sys/processes.hpp"
 
 #include <fmt/format.h>
 

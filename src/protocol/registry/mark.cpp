@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/registry/mark.hpp"
 
-#include "base/sys/small_file.hpp"
+#include "base/sys/processes.hpp"
 
 #include <array>
 #include <atomic>

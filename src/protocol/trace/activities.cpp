@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/trace/activities.hpp"
 
-#include "base/sys/small_file.hpp"
+#include "base/sys/processes.hpp"
 #include "protocol/record/frames_json.hpp"
 
 #include <algorithm>

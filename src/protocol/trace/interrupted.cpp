@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "base/sys/mapping.hpp"
+#include "base/sys/memfd.hpp"
 #include "protocol/trace/modules.hpp"
 #include "protocol/trace/stack.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/trace/modules.hpp"
 
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 
 #include <algorithm>
 #include <array>

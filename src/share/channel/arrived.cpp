@@ -4,7 +4,6 @@
 #include "base/files/carrier.hpp"
 #include "base/files/dispose.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
 #include "base/sys/socket.hpp"
 
 #include <cohort/errors.hpp>

@@ -5,7 +5,6 @@
 #include "base/files/descriptor.hpp"
 #include "base/files/limits.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
 #include "base/sys/memfd.hpp"
 #include "base/sys/socket.hpp"
 #include "share/channel/arrived.hpp"

@@ -2,7 +2,7 @@
 #include "share/channel/slots.hpp"
 
 #include "base/files/limits.hpp"
-#include "base/sys/error.hpp"
+#include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
 
 #include <cohort/errors.hpp>

@@ -3,9 +3,8 @@
 
 #include "base/files/limits.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
 #include "base/sys/memfd.hpp"
-#include "base/sys/small_file.hpp"
+#include "base/sys/processes.hpp"
 
 #include <cerrno>
 #include <cstdint>

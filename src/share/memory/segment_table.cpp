@@ -2,7 +2,7 @@
 #include "share/memory/segment_table.hpp"
 
 #include "base/files/fork_held.hpp"
-#include "base/sys/error.hpp"
+#include "base/sys/descriptors.hpp"
 
 #include <sys/stat.h>
 

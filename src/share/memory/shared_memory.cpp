@@ -6,7 +6,6 @@
 #include "base/files/named_file.hpp"
 #include "base/files/settings.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
 #include "base/sys/memfd.hpp"
 #include "share/memory/memory_file.hpp"
 #include "share/memory/segment_table.hpp"

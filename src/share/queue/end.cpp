@@ -7,8 +7,8 @@
 #include "base/files/limits.hpp"
 #include "base/files/sweeper.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/exiting_owner.hpp"
 #include "base/sys/fork_mark.hpp"
+#include "base/sys/socket.hpp"
 #include "loop/engine/engine.hpp"
 
 #include <cohort/errors.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/files/descriptor.hpp"
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "loop/waits/watcher.hpp"
 #include "share/channel/channel.hpp"
 #include "share/queue/line.hpp"

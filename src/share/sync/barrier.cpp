@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/sync/barrier.hpp"
 
-#include "base/sys/futex.hpp"
+#include "base/sys/threads.hpp"
 
 #include <cohort/detail/duration.hpp>
 #include <cohort/detail/encoder.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Mutexes: robust ones of pthread, in shared memory.
-#include "base/sys/futex.hpp"
+#include "base/sys/threads.hpp"
 
 #include <cohort/detail/encoder.hpp>
 #include <cohort/detail/sync_handles.hpp>

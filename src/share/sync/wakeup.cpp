@@ -7,7 +7,7 @@
 #include "base/files/random.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/fork_mark.hpp"
-#include "base/sys/small_file.hpp"
+#include "base/sys/processes.hpp"
 
 #include <cohort/errors.hpp>
 

@@ -2,9 +2,7 @@
 #include "start/cgroup/cgroup.hpp"
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
-#include "base/sys/pidfd.hpp"
-#include "base/sys/small_file.hpp"
+#include "base/sys/processes.hpp"
 
 #include <algorithm>
 #include <cerrno>

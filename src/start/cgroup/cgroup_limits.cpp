@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/cgroup/cgroup_limits.hpp"
 
-#include "base/sys/error.hpp"
-#include "base/sys/small_file.hpp"
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/processes.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/cgroup/cgroup_usage.hpp"
 
-#include "base/sys/small_file.hpp"
+#include "base/sys/processes.hpp"
 
 #include <sstream>
 #include <string>

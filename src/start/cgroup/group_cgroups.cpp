@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/cgroup/group_cgroups.hpp"
 
-#include "base/sys/cgroup_procs.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
-#include "base/sys/pidfd.hpp"
+#include "base/sys/processes.hpp"
 #include "base/sys/raw_call.hpp"
-#include "base/sys/signals_blocked.hpp"
+#include "base/sys/threads.hpp"
 #include "start/cgroup/cgroup.hpp"
 #include "start/cgroup/memory_cgroup.hpp"
 #include "start/exec/child.hpp"

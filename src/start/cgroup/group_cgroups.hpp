@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/descriptors.hpp"
 #include "base/sys/tiers.hpp"
-#include "base/sys/unique_fd.hpp"
 #include "start/cgroup/busy_cgroups.hpp"
 #include "start/cgroup/cgroup_limits.hpp"
 

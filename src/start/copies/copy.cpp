@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/copies/copy.hpp"
 
-#include "base/sys/cgroup_procs.hpp"
 #include "base/sys/descriptors.hpp"
+#include "base/sys/processes.hpp"
 #include "base/sys/raw_call.hpp"
-#include "base/sys/unique_fd.hpp"
 #include "start/exec/child.hpp"
 
 #include <cerrno>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/copies/copy_reports.hpp"
 
-#include "base/sys/error.hpp"
-#include "base/sys/pidfd.hpp"
+#include "base/sys/descriptors.hpp"
+#include "base/sys/processes.hpp"
 
 #include <array>
 #include <cerrno>

@@ -2,8 +2,8 @@
 #include "start/copies/fork.hpp"
 
 #include "base/sys/descriptors.hpp"
-#include "base/sys/futex.hpp"
-#include "base/sys/pidfd.hpp"
+#include "base/sys/processes.hpp"
+#include "base/sys/threads.hpp"
 #include "base/sys/tiers.hpp"
 
 #include <cerrno>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/exec/exec.hpp"
 
-#include "base/sys/cgroup_procs.hpp"
 #include "base/sys/descriptors.hpp"
+#include "base/sys/processes.hpp"
 #include "base/sys/tiers.hpp"
 #include "start/exec/child.hpp"
 #include "start/exec/clone.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/exec/start_limit.hpp"
 
-#include "base/sys/pidfd.hpp"
-#include "base/sys/signals_blocked.hpp"
+#include "base/sys/processes.hpp"
+#include "base/sys/threads.hpp"
 
 #include <csignal>
 

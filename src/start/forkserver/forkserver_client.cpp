@@ -3,9 +3,8 @@
 
 #include "base/files/carrier.hpp"
 #include "base/sys/descriptors.hpp"
-#include "base/sys/error.hpp"
 #include "base/sys/memfd.hpp"
-#include "base/sys/pidfd.hpp"
+#include "base/sys/processes.hpp"
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
 #include "protocol/registry/preloads.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "start/forkserver/forkserver_manager.hpp"
 
-#include "base/sys/confinement.hpp"
 #include "base/sys/credentials.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "base/sys/unique_fd.hpp"
+#include "base/sys/descriptors.hpp"
 #include "protocol/order/caller.hpp"
 #include "protocol/order/guard.hpp"
 #include "start/exec/start_limit.hpp"

@@ -3,9 +3,9 @@
 
 #include "base/files/named_file.hpp"
 #include "base/files/settings.hpp"
-#include "base/sys/error.hpp"
+#include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
-#include "base/sys/pidfd.hpp"
+#include "base/sys/processes.hpp"
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
 #include "protocol/order/order_writer.hpp"

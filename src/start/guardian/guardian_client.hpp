@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/sys/credentials.hpp"
+#include "base/sys/descriptors.hpp"
 #include "base/sys/tiers.hpp"
-#include "base/sys/unique_fd.hpp"
 #include "protocol/order/guard.hpp"
 #include "start/exec/start_limit.hpp"
 

@@ -3,7 +3,6 @@
 
 #include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
-#include "base/sys/unique_fd.hpp"
 #include "protocol/registry/context.hpp"
 #include "protocol/registry/registry.hpp"
 #include "worker/main/run.hpp"

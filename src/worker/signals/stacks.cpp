@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/signals/stacks.hpp"
 
-#include "base/sys/futex.hpp"
+#include "base/sys/threads.hpp"
 #include "protocol/trace/raw_json.hpp"
 #include "protocol/trace/stack.hpp"
 #include "worker/signals/signals.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/signals/stop_signal.hpp"
 
-#include "base/sys/thread.hpp"
+#include "base/sys/threads.hpp"
 #include "protocol/registry/context.hpp"
 #include "worker/signals/signals.hpp"
 
