@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "base/text/time_of_day.hpp"
-#include "base/text/words.hpp"
+#include "base/text/text.hpp"
 
 #include <cohort/detail/plan.hpp>
 

@@ -2,7 +2,6 @@
 #include "base/files/named_file.hpp"
 
 #include "base/files/fork_held.hpp"
-#include "base/files/limits.hpp"
 #include "base/files/name.hpp"
 #include "base/files/name_mark.hpp"
 #include "base/files/settings.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/text/members.hpp"
 
-#include "base/text/outline.hpp"
+#include "base/text/text.hpp"
 
 #include <charconv>
 #include <cmath>

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/text/text.hpp"
 
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstddef>
 #include <cstring>
+#include <string_view>
 
 namespace cohort::base {
 namespace {
@@ -135,6 +140,112 @@ std::string_view trimmed(std::string_view text) noexcept {
     if (first == std::string_view::npos)
         return {};
     return text.substr(first, text.find_last_not_of(blank) - first + 1);
+}
+
+namespace {
+
+constexpr std::size_t longest_line = 4096;
+constexpr std::string_view plain =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_@%+=:,./-";
+
+bool is_plain(std::string_view word) {
+    return !word.empty() && word.find_first_not_of(plain) == word.npos;
+}
+
+void add_quoted(std::string& line, std::string_view word) {
+    line += '\'';
+    for (const char c : word)
+        c == '\'' ? line += "'\\''" : line += c;
+    line += '\'';
+}
+
+void add_word(std::string& line, std::string_view word) {
+    is_plain(word) ? void(line += word) : add_quoted(line, word);
+}
+
+/// Whether a shell takes the word as it is, and as nothing but a word: "time" and "A=b" mean
+/// something else at the start of a command, and zsh has a meaning for "=ls" anywhere.
+bool is_plain_for_shells(std::string_view word, bool is_first) {
+    const bool is_path = word.find('/') != word.npos && word.find('=') == word.npos;
+    return is_plain(word) && !word.starts_with('=') && (is_path || !is_first);
+}
+
+}  // namespace
+
+std::string command_line(const std::vector<std::string>& words) {
+    std::string line;
+    for (const auto& word : words) {
+        if (!line.empty())
+            line += ' ';
+        add_word(line, std::string_view(word).substr(0, longest_line));
+        if (line.size() > longest_line)
+            return std::string(head_of(line, longest_line)) + " ...";
+    }
+    return line;
+}
+
+std::string shell_line(const std::vector<std::string>& words) {
+    std::string line;
+    for (const auto& word : words) {
+        const bool is_first = &word == &words.front();
+        if (!is_first)
+            line += ' ';
+        is_plain_for_shells(word, is_first) ? void(line += word) : add_quoted(line, word);
+    }
+    return line;
+}
+
+namespace {
+
+using namespace std::chrono;
+
+/// A number of just these digits; -1: it is none.
+int number_at(std::string_view text, std::size_t at, std::size_t digits) noexcept {
+    int value = 0;
+    const char* const end = text.data() + at + digits;
+    for (const char c : text.substr(at, digits))
+        if (c < '0' || c > '9')
+            return -1;
+    return std::from_chars(text.data() + at, end, value).ptr == end ? value : -1;
+}
+
+}  // namespace
+
+std::string time_of_day(system_clock::time_point when) {
+    const auto day = floor<days>(when);
+    const year_month_day date(day);
+    const hh_mm_ss time(floor<milliseconds>(when - day));
+    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(date.year()),
+                       static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                       time.hours().count(), time.minutes().count(), time.seconds().count(),
+                       time.subseconds().count());
+}
+
+system_clock::time_point time_of_day_in(std::string_view text) noexcept {
+    constexpr std::string_view form = "0000-00-00T00:00:00.000Z";
+    if (text.size() != form.size())
+        return {};
+    for (std::size_t i = 0; i < form.size(); ++i)
+        if (form[i] != '0' && text[i] != form[i])
+            return {};
+    const auto at = [&](std::size_t place, std::size_t digits) {
+        return number_at(text, place, digits);
+    };
+    const int month = at(5, 2);
+    const int dom = at(8, 2);
+    const int hour = at(11, 2);
+    const int minute = at(14, 2);
+    const int second = at(17, 2);
+    const int thousandth = at(20, 3);
+    if (at(0, 4) < 0 || month < 0 || dom < 0 || hour < 0 || minute < 0 || second < 0 ||
+        thousandth < 0)
+        return {};
+    const year_month_day date(year(at(0, 4)), std::chrono::month(static_cast<unsigned>(month)),
+                              day(static_cast<unsigned>(dom)));
+    if (!date.ok())
+        return {};
+    return sys_days(date) + hours(hour) + minutes(minute) + seconds(second) +
+           milliseconds(thousandth);
 }
 
 }  // namespace cohort::base

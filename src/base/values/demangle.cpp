@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/values/demangle.hpp"
 
+#include <cohort/detail/type_name.hpp>
+
 #include <cstdlib>
 #include <memory>
 #include <string_view>
@@ -82,3 +84,7 @@ std::string demangle_foreign(std::string_view name) {
 }
 
 }  // namespace cohort::base
+
+std::string cohort::detail::type_name(const std::type_info& type) {
+    return base::demangle(type.name());
+}

@@ -1,17 +1,125 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <cohort/outcome.hpp>
+#include <cohort/exit_status.hpp>
 
 #include "base/values/demangle.hpp"
 #include "base/values/last_words.hpp"
+#include "base/values/quantity.hpp"
 
+#include <cohort/detail/line_run.hpp>
+#include <cohort/error_record.hpp>
 #include <cohort/errors.hpp>
+#include <cohort/outcome.hpp>
+#include <cohort/output.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
+#include <utility>
 
 namespace cohort {
+namespace {
+
+/// The name that Python's signal.Signals gives, null for a number without one. A table of our own:
+/// glibc's sigabbrev_np is missing elsewhere, and numbers differ between architectures.
+const char* name_of(int signo) noexcept {
+    struct entry {
+        int signo;
+        const char* name;
+    };
+#define COHORT_SIGNAL(s)                                                                           \
+    { s, #s }
+    static constexpr entry names[] = {
+        COHORT_SIGNAL(SIGHUP),    COHORT_SIGNAL(SIGINT),  COHORT_SIGNAL(SIGQUIT),
+        COHORT_SIGNAL(SIGILL),    COHORT_SIGNAL(SIGTRAP), COHORT_SIGNAL(SIGABRT),
+        COHORT_SIGNAL(SIGBUS),    COHORT_SIGNAL(SIGFPE),  COHORT_SIGNAL(SIGKILL),
+        COHORT_SIGNAL(SIGUSR1),   COHORT_SIGNAL(SIGSEGV), COHORT_SIGNAL(SIGUSR2),
+        COHORT_SIGNAL(SIGPIPE),   COHORT_SIGNAL(SIGALRM), COHORT_SIGNAL(SIGTERM),
+        COHORT_SIGNAL(SIGCHLD),   COHORT_SIGNAL(SIGCONT), COHORT_SIGNAL(SIGSTOP),
+        COHORT_SIGNAL(SIGTSTP),   COHORT_SIGNAL(SIGTTIN), COHORT_SIGNAL(SIGTTOU),
+        COHORT_SIGNAL(SIGURG),    COHORT_SIGNAL(SIGXCPU), COHORT_SIGNAL(SIGXFSZ),
+        COHORT_SIGNAL(SIGVTALRM), COHORT_SIGNAL(SIGPROF), COHORT_SIGNAL(SIGWINCH),
+        COHORT_SIGNAL(SIGIO),     COHORT_SIGNAL(SIGPWR),  COHORT_SIGNAL(SIGSYS),
+#ifdef SIGSTKFLT
+        COHORT_SIGNAL(SIGSTKFLT),
+#endif
+    };
+#undef COHORT_SIGNAL
+    for (const entry& known : names)
+        if (known.signo == signo)
+            return known.name;
+    // These two are no constants, because glibc keeps the first real-time signals for itself.
+    if (signo == SIGRTMIN)
+        return "SIGRTMIN";
+    return signo == SIGRTMAX ? "SIGRTMAX" : nullptr;
+}
+
+}  // namespace
+
+exit_status exit_status::from_code(int code) noexcept {
+    return exit_status(kind::exited, code, false);
+}
+
+exit_status exit_status::from_signal(int signo, bool core_dumped) noexcept {
+    return exit_status(kind::signaled, signo, core_dumped);
+}
+
+int exit_status::exit_code() const noexcept {
+    switch (kind_) {
+    case kind::exited:
+        return value_;
+    case kind::signaled:
+        return -value_;
+    case kind::unknown:
+        break;
+    }
+    return -1;
+}
+
+std::string exit_status::signal_name() const {
+    if (!signaled())
+        return {};
+    if (const char* name = name_of(value_))
+        return name;
+    return "<Unknown signal " + std::to_string(value_) + ">";
+}
+
+std::string to_string(const exit_status& status) {
+    if (!status.known())
+        return "unknown";
+    if (status.exited())
+        return "exit code " + std::to_string(status.exit_code());
+    return "signal " + status.signal_name() + (status.core_dumped() ? " (core dumped)" : "");
+}
+
+std::string to_string(const error_record& e) {
+    if (e.type.empty())
+        return e.message;
+    return e.message.empty() ? e.type : e.type + ": " + e.message;
+}
+
+std::string to_string(const stack_frame& f) {
+    std::string text;
+    if (!f.file.empty())
+        text = fmt::format("File \"{}\", line {}", f.file, f.line);
+    else
+        text = fmt::format("Module \"{}\", offset {:#x}", f.module, f.offset);
+    if (!f.function.empty())
+        text += ", in " + f.function;
+    if (f.inlined)
+        text += " (inlined)";
+    return text;
+}
+
+std::string to_string(const activity& a) {
+    std::string text = fmt::format("{} ({}), state {}", a.id, a.name, a.state);
+    if (!a.wait_channel.empty())
+        text += ", waits in " + a.wait_channel;
+    for (const auto& frame : a.frames)
+        text += "\n  " + to_string(frame);
+    return text;
+}
 
 const char* to_string(cause c) noexcept {
     switch (c) {
@@ -174,6 +282,76 @@ std::string to_string(const report& r) {
             text += "  " + remarks[i];
     }
     return text;
+}
+
+const char* to_string(stream s) noexcept {
+    switch (s) {
+    case stream::out:
+        return "stdout";
+    case stream::err:
+        return "stderr";
+    }
+    return "?";
+}
+
+std::uint64_t captured::lost() const noexcept {
+    if (lost_)
+        return *lost_;
+    const std::uint64_t kept = std::uint64_t{head.size()} + tail.size();
+    return total > kept ? total - kept : 0;
+}
+
+std::string captured::text() const {
+    std::string notice;
+    if (const auto count = lost(); count > 0)
+        notice = "\n... " + base::with_separators(count) + " bytes left out ...\n";
+    std::string whole;
+    whole.reserve(head.size() + notice.size() + tail.size());
+    return whole.append(head).append(notice).append(tail);
+}
+
+namespace {
+
+/// Copies one line of a part, without the loss before it.
+void copy_line(const detail::run_part& part, std::size_t which, std::size_t offset,
+               output_line& to) {
+    const detail::line_run& run = *part.run;
+    const auto& from = run.lines[part.first + which];
+    to.index = run.index;
+    to.attempt = run.attempt;
+    if (run.host)
+        to.host = *run.host;
+    to.stream = run.from;
+    to.time = run.time;
+    to.text.assign(run.text, offset, from.size - from.ending);
+    to.complete = from.complete;
+}
+
+}  // namespace
+
+output_line detail::line_of(const run_part& part) {
+    output_line first;
+    copy_line(part, 0, part.offset, first);
+    first.lost_before = part.lost.bytes;
+    return first;
+}
+
+std::vector<output_line> detail::lines_of(const line_batch& delivered) {
+    std::size_t count = 0;
+    for (const run_part& some : delivered)
+        count += some.count;
+    std::vector<output_line> lines;
+    lines.reserve(count);
+    for (const run_part& some : delivered) {
+        std::size_t offset = some.offset;
+        for (std::size_t i = 0; i < some.count; ++i) {
+            copy_line(some, i, offset, lines.emplace_back());
+            offset += some.run->lines[some.first + i].size;
+        }
+        if (some.count > 0)
+            lines[lines.size() - some.count].lost_before = some.lost.bytes;
+    }
+    return lines;
 }
 
 }  // namespace cohort

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/starts/work_texts.hpp"
 
-#include "base/text/words.hpp"
+#include "base/text/text.hpp"
 
 namespace cohort::groups {
 

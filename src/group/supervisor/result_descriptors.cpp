@@ -2,7 +2,7 @@
 #include "group/supervisor/result_descriptors.hpp"
 
 #include "base/files/descriptor.hpp"
-#include "base/files/limits.hpp"
+#include "base/files/settings.hpp"
 #include "base/sys/socket.hpp"
 #include "base/values/group_end.hpp"
 #include "protocol/record/result_message.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "base/text/words.hpp"
+#include "base/text/text.hpp"
 
 #include <cohort/launchers.hpp>
 

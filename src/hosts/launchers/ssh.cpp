@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "hosts/launchers/ssh.hpp"
 
-#include "base/text/words.hpp"
+#include "base/text/text.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "output/lines/tagger.hpp"
 
-#include "base/text/time_of_day.hpp"
+#include "base/text/text.hpp"
 
 #include "base/values/quantity.hpp"
 

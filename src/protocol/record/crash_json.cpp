@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/record/crash_json.hpp"
 
-#include "base/text/outline.hpp"
+#include "base/text/text.hpp"
 #include "protocol/record/frames_json.hpp"
 #include "protocol/record/traceback.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/record/outcome_members.hpp"
 
-#include "base/text/time_of_day.hpp"
+#include "base/text/text.hpp"
 #include "base/values/captured_json.hpp"
 #include "protocol/record/error_members.hpp"
 #include "protocol/record/fields.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/arrays/arena_space.hpp"
 
-#include "base/files/limits.hpp"
+#include "base/files/settings.hpp"
 
 #include <fmt/format.h>
 

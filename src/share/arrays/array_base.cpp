@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/detail/array_base.hpp>
 
-#include "base/text/joined.hpp"
+#include "base/text/text.hpp"
 #include "share/arrays/place.hpp"
 
 #include <cohort/detail/encoder.hpp>

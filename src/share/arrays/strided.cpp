@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/detail/strided.hpp>
 
-#include "base/text/joined.hpp"
+#include "base/text/text.hpp"
 
 #include <fmt/format.h>
 

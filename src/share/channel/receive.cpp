@@ -3,7 +3,7 @@
 #include "share/channel/channel.hpp"
 
 #include "base/files/descriptor.hpp"
-#include "base/files/limits.hpp"
+#include "base/files/settings.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
 #include "base/sys/socket.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/channel/slots.hpp"
 
-#include "base/files/limits.hpp"
+#include "base/files/settings.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/detail/device_array.hpp>
 
-#include "base/files/limits.hpp"
+#include "base/files/settings.hpp"
 #include "share/arrays/place.hpp"
 #include "share/cuda/segment.hpp"
 #include "share/cuda/work.hpp"

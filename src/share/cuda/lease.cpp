@@ -2,7 +2,7 @@
 #include "share/cuda/lease.hpp"
 
 #include "base/files/descriptor.hpp"
-#include "base/files/limits.hpp"
+#include "base/files/settings.hpp"
 #include "base/sys/descriptors.hpp"
 
 #include <cerrno>

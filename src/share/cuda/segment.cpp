@@ -2,8 +2,8 @@
 #include "share/cuda/segment.hpp"
 
 #include "base/files/descriptor.hpp"
-#include "base/files/limits.hpp"
-#include "base/files/random.hpp"
+#include "base/files/name.hpp"
+#include "base/files/settings.hpp"
 #include "base/sys/descriptors.hpp"
 #include "share/cuda/segment_end.hpp"
 #include "share/cuda/segment_table.hpp"

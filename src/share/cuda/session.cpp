@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "share/cuda/session.hpp"
 
-#include "base/files/limits.hpp"
+#include "base/files/settings.hpp"
 #include "base/sys/leaked.hpp"
 
 #include <fmt/format.h>

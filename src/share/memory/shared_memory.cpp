@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/detail/shared_memory.hpp>
 
-#include "base/files/limits.hpp"
 #include "base/files/name.hpp"
 #include "base/files/named_file.hpp"
 #include "base/files/settings.hpp"

@@ -4,7 +4,7 @@
 #include "base/files/descriptor.hpp"
 #include "base/files/dispose.hpp"
 #include "base/files/fork_held.hpp"
-#include "base/files/limits.hpp"
+#include "base/files/settings.hpp"
 #include "base/files/sweeper.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/fork_mark.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The awaited calls: tried at once on the caller's thread, completed later by the engine's.
-#include "base/files/limits.hpp"
+#include "base/files/settings.hpp"
 #include "loop/waits/watcher.hpp"
 #include "share/queue/receive_call.hpp"
 #include "share/queue/received_message.hpp"

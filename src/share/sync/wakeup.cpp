@@ -3,8 +3,8 @@
 
 #include "base/files/descriptor.hpp"
 #include "base/files/fork_held.hpp"
-#include "base/files/limits.hpp"
-#include "base/files/random.hpp"
+#include "base/files/name.hpp"
+#include "base/files/settings.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/fork_mark.hpp"
 #include "base/sys/processes.hpp"
