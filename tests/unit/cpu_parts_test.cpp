@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // How the CPUs of a caller are dealt out to its workers.
-#include "protocol/order/cpu_parts.hpp"
+#include "protocol/order/caller.hpp"
 
 #include <cohort/options.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "protocol/order/environment.hpp"
+#include "protocol/order/caller.hpp"
 
 #include <ostream>  // doctest prints string views
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The setters of what a worker may use, and the steps that they become.
-#include "protocol/order/limit_steps.hpp"
+#include "protocol/order/limits.hpp"
 
 #include <cohort/command.hpp>
 #include <cohort/options.hpp>

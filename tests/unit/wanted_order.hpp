@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "protocol/order/limit_steps.hpp"
+#include "protocol/order/limits.hpp"
 #include "protocol/order/order_writer.hpp"
 #include "start/exec/exec.hpp"
 

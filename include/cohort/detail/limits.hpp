@@ -50,7 +50,7 @@ struct user_choice {
 
 /// What a worker may use: the data behind limits_of<Derived>. What is empty is as in the caller.
 /// The setters check their arguments and throw std::invalid_argument with a sentence. The rule of
-/// each limit, and what the child does with it, stand in src/protocol/order/limit_rows.hpp.
+/// each limit, and what the child does with it, stand in src/protocol/order/limits.hpp.
 struct worker_limits {
     std::map<resource, soft_and_hard> resources;
     std::optional<int> nice;

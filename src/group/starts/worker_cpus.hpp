@@ -3,7 +3,7 @@
 
 #include "group/starts/cpu_places.hpp"
 #include "group/starts/start_report.hpp"
-#include "protocol/order/cpu_parts.hpp"
+#include "protocol/order/caller.hpp"
 
 #include <cohort/detail/limits.hpp>
 

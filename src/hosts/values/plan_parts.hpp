@@ -2,7 +2,7 @@
 #pragma once
 
 #include "hosts/values/wire.hpp"
-#include "protocol/order/limit_rows.hpp"
+#include "protocol/order/limits.hpp"
 
 #include <cohort/detail/plan.hpp>
 

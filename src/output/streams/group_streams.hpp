@@ -15,7 +15,7 @@
 #include "output/targets/base_directories.hpp"
 #include "output/targets/log_directory.hpp"
 #include "output/targets/target.hpp"
-#include "protocol/order/stream_source.hpp"
+#include "protocol/order/worker_order.hpp"
 
 #include <cohort/detail/border.hpp>
 #include <cohort/output.hpp>

@@ -4,17 +4,78 @@
 #include "base/sys/credentials.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/threads.hpp"
-#include "protocol/order/cpu_parts.hpp"
-#include "protocol/order/environment.hpp"
+
+#include <cohort/detail/placement.hpp>
 
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include <sched.h>
 #include <sys/types.h>
 
 namespace cohort::protocol {
+
+/// "NAME=value" strings, one after the other in one block, so that copying is one allocation.
+class environment {
+public:
+    environment() = default;
+    environment(std::initializer_list<std::string_view> entries);
+
+    void add(std::string_view entry) { (block_ += entry) += '\0'; }
+    /// Pointers to the strings, each with its NUL. The next change of this object invalidates them.
+    std::vector<const char*> entries() const;
+
+    bool operator==(const environment&) const = default;
+
+private:
+    std::string block_;
+};
+
+/// The environment of a worker: `base`, cleared if `where` says so, then the changes of `where` in
+/// order. A changed name keeps its place and occurs once; a new one goes to the end.
+environment apply(const environment& base, const detail::placement& where);
+
+/// The entries of `all` except those with these names, and those whose names begin with `prefix`.
+environment without(const environment& all, std::span<const std::string_view> names,
+                    std::string_view prefix);
+
+/// The value of the first entry with this name, as in getenv(3).
+std::optional<std::string_view> find(const environment& in, std::string_view name);
+
+/// The paths to try in turn for a program: `program` itself if it has a slash, else one for each
+/// element of PATH ("/bin:/usr/bin" if unset). An empty element is the working directory; an empty
+/// program has no paths.
+std::vector<std::string> candidates(std::string_view program,
+                                    std::optional<std::string_view> path_variable);
+
+/// A mask of CPUs, as long as they need.
+using cpu_mask = std::vector<cpu_set_t>;
+
+/// Those of the calling thread; empty if they can't be read.
+cpu_mask own_cpus();
+
+cpu_mask mask_of(std::span<const int> cpus);
+/// The CPUs of a mask, ascending.
+std::vector<int> cpus_in(std::span<const cpu_set_t> mask);
+
+/// The CPUs of one core, which share most of what it has.
+using core = std::vector<int>;
+
+/// Part `index` of `parts` parts of these cores, as equal as whole cores allow. With more parts
+/// than cores the parts of a core share its CPUs; with more parts than CPUs some have the same.
+/// @param cores  not empty, and none is empty; neighbours share more than others, such as a cache
+std::vector<int> cpu_part(std::span<const core> cores, int parts, int index);
+
+/// The cores of these CPUs, sorted by package and core, as /sys/devices/system/cpu tells them. A
+/// CPU of which it tells nothing is a core of its own.
+std::vector<core> cores_of(std::span<const int> cpus);
 
 /// What the kernel keeps for each thread and hands on to the children of that thread.
 struct thread_state {

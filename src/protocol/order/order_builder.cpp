@@ -2,7 +2,7 @@
 #include "protocol/order/order_builder.hpp"
 
 #include "base/files/settings.hpp"
-#include "protocol/order/limit_steps.hpp"
+#include "protocol/order/limits.hpp"
 #include "protocol/record/control_file.hpp"
 #include "protocol/registry/mark.hpp"
 #include "protocol/registry/registry.hpp"

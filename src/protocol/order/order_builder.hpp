@@ -2,9 +2,8 @@
 #pragma once
 
 #include "protocol/order/caller.hpp"
-#include "protocol/order/environment.hpp"
 #include "protocol/order/order_writer.hpp"
-#include "protocol/order/stream_source.hpp"
+#include "protocol/order/worker_order.hpp"
 #include "protocol/order/worker_plan.hpp"
 #include "protocol/record/control.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/order/order_writer.hpp"
 
-#include "protocol/order/layout.hpp"
+#include "protocol/order/worker_order.hpp"
 
 #include <algorithm>
 #include <cerrno>

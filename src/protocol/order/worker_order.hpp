@@ -2,9 +2,9 @@
 #pragma once
 
 #include "base/sys/raw_call.hpp"
-#include "protocol/order/child_step.hpp"
 #include "protocol/order/guard.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,6 +15,47 @@
 #include <sys/types.h>
 
 namespace cohort::protocol {
+
+/// A text in the block of an order, followed by a NUL that `length` does not count. Offset 0 means
+/// no text, because the head stands there.
+struct text_ref {
+    std::uint32_t offset = 0;
+    std::uint32_t length = 0;
+};
+
+/// What a child does to itself before its program or function begins: makes a system call, or
+/// writes to a file. All kinds of child take the same steps, so a new setting needs no code there.
+struct child_step {
+    text_ref stage;         // what spawn_error::stage() says if it fails: "nice"
+    std::int32_t call = 0;  // the number of the system call, if there is no `file`
+    std::int32_t may_fail = 0;
+    std::int64_t arguments[4] = {};
+    std::int32_t data_at =
+        -1;         // the argument in whose place the address of `data` stands; -1: none
+    text_ref data;  // any bytes
+    std::int32_t rest_at =
+        -1;  // the argument in whose place the address of a part of `data` stands
+    std::uint32_t rest_offset = 0;  // where that part begins
+    text_ref file;                  // the file to which `data` is written
+    text_ref told;                  // for an error's text: "setrlimit(open_files, 4096)"
+};
+
+/// What a worker gets as one of its standard streams.
+struct stream_source {
+    enum class kind {
+        inherit,  // this program's own
+        place,    // the descriptor `fd` of this process
+        open,     // the file `path`, which the child opens
+        join,     // what the worker's stdout is
+    };
+    kind what = kind::inherit;
+    int fd = -1;
+    std::string path;
+    int flags = 0;             // of open(2)
+    bool is_own_pipe = false;  // `fd` is of a pipe that was made for this worker
+};
+
+using stream_sources = std::array<stream_source, 3>;  // by the number of the stream
 
 // All that one start needs, as one block of bytes: the head `worker_order`, then its lists, then
 // its texts. All kinds of child read the same bytes: the child between clone and exec, a forked
@@ -187,5 +228,25 @@ private:
 /// @throws std::runtime_error  the block is shorter than its head says, the order names a place
 ///                             that is not inside the block, or descriptors are missing
 void take_over(order_block& arrived, std::span<const int> descriptors);
+
+/// How many elements each list of an order has.
+struct list_sizes {
+    std::uint32_t candidates = 0;
+    std::uint32_t argv = 0;
+    std::uint32_t envp = 0;
+    std::uint32_t pid_fields = 0;
+    std::uint32_t slots = 0;
+    std::uint32_t moves = 0;
+    std::uint32_t affinity = 0;
+    std::uint32_t steps = 0;
+};
+
+/// Puts the lists behind the head, one after the other.
+/// @return where the texts begin, counted from the head
+std::uint64_t lay_out(worker_order& head, const list_sizes& sizes) noexcept;
+
+/// Whether the lists are where lay_out puts lists of these sizes: inside the block, and apart.
+/// @param texts  set to where the texts begin
+bool is_laid_out(const worker_order& order, std::uint64_t& texts) noexcept;
 
 }  // namespace cohort::protocol
