@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a worker left may be anything at all: libFuzzer makes it up, and here is what holds for it.
 #include "holds.hpp"
-#include "protocol/record/control_file.hpp"
-#include "protocol/record/crash_json.hpp"
+#include "protocol/record/control.hpp"
 #include "protocol/record/error_json.hpp"
-#include "protocol/record/error_members.hpp"
 #include "protocol/record/exception_json.hpp"
-#include "protocol/record/frames_json.hpp"
+#include "protocol/record/fields.hpp"
 #include "protocol/record/traceback.hpp"
 
 #include <cohort/json.hpp>

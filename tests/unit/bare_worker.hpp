@@ -5,7 +5,7 @@
 // is needed.
 
 #include "base/sys/memfd.hpp"
-#include "protocol/record/control_file.hpp"
+#include "protocol/record/control.hpp"
 #include "protocol/record/error_json.hpp"
 #include "protocol/registry/mark.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/text/text.hpp"
-#include "protocol/record/crash_json.hpp"
-#include "protocol/record/frames_json.hpp"
+#include "protocol/record/error_json.hpp"
+#include "protocol/record/fields.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // The fields of a record beyond its texts: frames, codes, causes, value and time.
 #include "protocol/record/error_json.hpp"
-#include "protocol/record/error_members.hpp"
 #include "protocol/record/fields.hpp"
-#include "protocol/record/frames_json.hpp"
 
 #include <doctest/doctest.h>
 

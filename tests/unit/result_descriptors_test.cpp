@@ -6,7 +6,7 @@
 #include "base/sys/socket.hpp"
 #include "dispose_support.hpp"
 #include "guard.hpp"
-#include "protocol/record/result_message.hpp"
+#include "protocol/record/control.hpp"
 
 #include <cohort/errors.hpp>
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "base/sys/memfd.hpp"
-#include "protocol/record/crash_json.hpp"
-#include "protocol/trace/modules.hpp"
+#include "protocol/record/error_json.hpp"
 #include "protocol/trace/names.hpp"
-#include "protocol/trace/raw_json.hpp"
 #include "protocol/trace/stack.hpp"
 
 #include <doctest/doctest.h>

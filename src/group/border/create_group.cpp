@@ -7,8 +7,8 @@
 #include "group/state/local_group.hpp"
 #include "output/routes/names.hpp"
 #include "output/targets/call_threads.hpp"
-#include "protocol/registry/context.hpp"
 #include "protocol/registry/mark.hpp"
+#include "protocol/registry/registry.hpp"
 
 #include <cohort/detail/border.hpp>
 #include <cohort/errors.hpp>

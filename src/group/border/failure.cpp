@@ -4,7 +4,7 @@
 #include "group/border/worker_failure.hpp"
 #include "group/supervisor/symbolize.hpp"
 #include "protocol/record/exception_json.hpp"
-#include "protocol/registry/error_types.hpp"
+#include "protocol/registry/exception.hpp"
 
 #include <cohort/detail/border.hpp>
 #include <cohort/errors.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/services/services.hpp"
 
-#include "protocol/registry/context.hpp"
+#include "protocol/registry/registry.hpp"
 #include "worker/signals/stop_signal.hpp"
 
 #include <cohort/worker.hpp>

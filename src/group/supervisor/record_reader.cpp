@@ -3,8 +3,6 @@
 
 #include "base/files/dispose.hpp"
 #include "protocol/record/control.hpp"
-#include "protocol/record/control_file.hpp"
-#include "protocol/record/crash_json.hpp"
 #include "protocol/record/error_json.hpp"
 
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 #include "base/files/settings.hpp"
 #include "base/sys/socket.hpp"
 #include "base/values/group_end.hpp"
-#include "protocol/record/result_message.hpp"
+#include "protocol/record/control.hpp"
 
 #include <span>
 #include <system_error>

@@ -2,7 +2,7 @@
 #include "group/supervisor/stacks_answer.hpp"
 
 #include "output/targets/call_threads.hpp"
-#include "protocol/record/crash_json.hpp"
+#include "protocol/record/error_json.hpp"
 
 #include <array>
 #include <cerrno>

@@ -2,7 +2,7 @@
 #include "hosts/agent/agent.hpp"
 
 #include "base/sys/host_name.hpp"
-#include "protocol/trace/modules.hpp"
+#include "protocol/trace/names.hpp"
 
 #include <algorithm>
 #include <cerrno>

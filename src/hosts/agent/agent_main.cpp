@@ -5,7 +5,7 @@
 #include "hosts/agent/end_signals.hpp"
 #include "hosts/launchers/slurm.hpp"
 #include "output/targets/call_threads.hpp"
-#include "protocol/registry/agent_mark.hpp"
+#include "protocol/registry/mark.hpp"
 
 #include <chrono>
 #include <cstdlib>

@@ -5,7 +5,6 @@
 #include "hosts/origin/hosts_state.hpp"
 #include "hosts/origin/make_far_group.hpp"
 #include "output/targets/call_threads.hpp"
-#include "protocol/registry/agent_mark.hpp"
 #include "protocol/registry/mark.hpp"
 
 #include <cohort/errors.hpp>

@@ -4,7 +4,6 @@
 #include "pool/serving/connection.hpp"
 #include "pool/wire/channel_of.hpp"
 #include "protocol/record/error_json.hpp"
-#include "protocol/registry/context.hpp"
 #include "protocol/registry/exception.hpp"
 #include "protocol/registry/registry.hpp"
 #include "worker/main/unknown_function.hpp"

@@ -3,7 +3,7 @@
 
 #include "base/files/dispose.hpp"
 #include "output/targets/call_threads.hpp"
-#include "protocol/registry/preloads.hpp"
+#include "protocol/registry/registry.hpp"
 
 #include <cohort/detail/duration.hpp>
 #include <cohort/errors.hpp>

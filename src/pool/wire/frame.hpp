@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pool/dispatch/call_list.hpp"
-#include "protocol/record/control_file.hpp"
+#include "protocol/record/control.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include "base/files/settings.hpp"
 #include "protocol/order/limits.hpp"
-#include "protocol/record/control_file.hpp"
+#include "protocol/record/control.hpp"
 #include "protocol/registry/mark.hpp"
 #include "protocol/registry/registry.hpp"
 

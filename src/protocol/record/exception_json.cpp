@@ -4,8 +4,7 @@
 #include <cohort/host_errors.hpp>
 #include <cohort/json.hpp>
 
-#include "protocol/record/error_members.hpp"
-#include "protocol/record/outcome_members.hpp"
+#include "protocol/record/fields.hpp"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "base/text/members.hpp"
-#include "protocol/record/frames_json.hpp"
 
+#include <cohort/error_record.hpp>
 #include <cohort/outcome.hpp>
 
 #include <algorithm>
@@ -12,10 +12,78 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+namespace cohort::protocol {
+
+/// How many calls of a stack are kept: the newest ones.
+inline constexpr std::size_t frame_limit = 256;
+/// How many threads or processes of a worker are kept.
+inline constexpr std::size_t activity_limit = 256;
+
+// In JSON the newest call of a stack is first, because an unwinder meets it first and may be killed
+// before it reaches the oldest. In a record the newest call is last, in the order of reading.
+
+/// {"m": module, "b": build-id in hexadecimal, "o": offset}, and for a frame with a name also
+/// "f": function, "s": source file, "l": line, "i": true if inlined.
+base::json json_of(const std::vector<stack_frame>& frames);
+/// The frames in an object's member "frames", without empty ones.
+std::vector<stack_frame> frames_at(const base::json& object);
+
+base::json json_of(const crash_record& crash);
+/// Empty when the object is no crash, or its signal is not one of the five that a worker's own
+/// fault sends.
+std::optional<crash_record> crash_in(const base::json& object);
+
+base::json json_of(const std::vector<activity>& activities);
+/// The activities in an object's member of that name.
+std::vector<activity> activities_at(const base::json& object, const char* name);
+
+/// How many nested errors are kept.
+inline constexpr std::size_t nested_limit = 16;
+/// The longest text in a nested error, in bytes.
+inline constexpr std::size_t nested_text_limit = std::size_t{1} << 15;
+/// The longest value that is kept, in bytes.
+inline constexpr std::size_t value_limit = std::size_t{1} << 16;
+/// The longest name of a type; an exception of a type with a longer name can't be thrown again.
+inline constexpr std::size_t type_limit = base::name_limit;
+
+/// What is left out of a record that must be short. Each value also leaves out what those before it
+/// do.
+enum class left_out { nothing, values, nested_frames, nested, frames };
+
+/// The record as a JSON object, each text within `texts` bytes. Members with a default value are
+/// left out.
+base::json json_of(const error_record& error, std::size_t texts,
+                   left_out without = left_out::nothing);
+
+/// Reads a record. Members of a wrong type or out of range are ignored. Texts are cleaned, and none
+/// is longer than `texts`.
+error_record error_in(const base::json& object, std::size_t texts);
+
+/// What is left out of the outcomes when a failure must be short. Each value also leaves out what
+/// those before it do.
+enum class brevity { whole, without_results, without_details, without_streams };
+
+/// The longest text in an error without details, and of a stream, in bytes.
+inline constexpr std::size_t brief_text = 1024;
+
+/// {"code": 3} or {"signal": 11, "core": true}; null when the status is not known.
+base::json json_of(const exit_status& status);
+/// The status in an object's member "status".
+exit_status status_at(const base::json& object);
+
+base::json json_of(const error_record& error, brevity how);
+/// How much of the head and the tail of a stream is written, in bytes.
+std::size_t stream_limit(brevity how) noexcept;
+base::json json_of(const outcome& one, brevity how);
+outcome outcome_in(const base::json& object);
+
+}  // namespace cohort::protocol
 
 // The fields of what a worker has left, each described once. As JSON and on the link between hosts
 // they come from others: a value that its field can't have is treated as missing, or refused.

@@ -147,4 +147,9 @@ bool is_worker_process() noexcept {
     return is_worker == 1;
 }
 
+bool may_be_agent() noexcept {
+    return ::getauxval(AT_SECURE) == 0 && ::isatty(STDIN_FILENO) == 0 &&
+           ::isatty(STDOUT_FILENO) == 0;
+}
+
 }  // namespace cohort::protocol

@@ -1,15 +1,130 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "protocol/registry/registry.hpp"
 
-#include "protocol/trace/modules.hpp"
+#include "base/files/settings.hpp"
+#include "protocol/trace/names.hpp"
+
+#include <cohort/forkserver.hpp>
+#include <cohort/worker.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace cohort {
+namespace protocol {
+namespace {
+
+struct told_worker {
+    protocol::control_order order;
+    std::string host;
+};
+constinit std::atomic<const told_worker*> current{nullptr};  // leaked: threads may outlive main
+
+}  // namespace
+
+void activate(const protocol::control_order& order) {
+    base::inherit(order.sharing_session,
+                  static_cast<sharing_strategy>(order.sharing_strategy != 0));
+    const char* const host = std::getenv("COHORT_HOST");
+    current.store(new told_worker{order, host != nullptr ? host : ""}, std::memory_order_release);
+}
+
+const protocol::control_order* current_order() noexcept {
+    const auto* const self = current.load(std::memory_order_acquire);
+    return self == nullptr ? nullptr : &self->order;
+}
+
+std::string current_host() {
+    const auto* const self = current.load(std::memory_order_acquire);
+    return self == nullptr ? std::string() : self->host;
+}
+
+std::chrono::nanoseconds grace_period() noexcept {
+    const auto* order = current_order();
+    return std::chrono::nanoseconds(order == nullptr ? 0 : order->grace_period_ns);
+}
+
+}  // namespace protocol
+
+namespace this_worker {
+
+bool active() noexcept { return protocol::current_order() != nullptr; }
+
+int index() noexcept {
+    const auto* order = protocol::current_order();
+    return order == nullptr ? -1 : order->index;
+}
+
+int size() noexcept {
+    const auto* order = protocol::current_order();
+    return order == nullptr ? 0 : order->size;
+}
+
+int local_index() noexcept {
+    const auto* order = protocol::current_order();
+    return order == nullptr ? -1 : order->local_index;
+}
+
+int local_size() noexcept {
+    const auto* order = protocol::current_order();
+    return order == nullptr ? 0 : order->local_size;
+}
+
+std::string host() { return protocol::current_host(); }
+
+int attempt() noexcept {
+    const auto* order = protocol::current_order();
+    return order == nullptr ? 0 : order->attempt;
+}
+
+pid_t parent() noexcept {
+    const auto* order = protocol::current_order();
+    return order == nullptr ? 0 : order->parent;
+}
+
+}  // namespace this_worker
+
+namespace {
+
+/// An entry of a list without a lock, because a forked copy might find a lock taken.
+struct entry {
+    const detail::function_node* node;
+    const entry* before;
+};
+std::atomic<const entry*> last = nullptr;
+
+}  // namespace
+
+namespace detail::inline v0_1 {
+
+void add_preload(const function_node& node) {
+    auto* const added = new entry{&node, last};
+    while (!last.compare_exchange_weak(added->before, added)) {
+    }
+}
+
+}  // namespace detail::inline v0_1
+
+namespace protocol {
+
+std::vector<protocol::function_key> preloads() {
+    std::vector<const detail::function_node*> nodes;
+    for (const auto* at = last.load(); at != nullptr; at = at->before)
+        nodes.push_back(at->node);
+    std::ranges::reverse(nodes);
+    std::vector<protocol::function_key> keys;
+    for (auto at = nodes.begin(); at != nodes.end(); ++at)
+        if (std::find(nodes.begin(), at, *at) == at)
+            keys.push_back(protocol::key_of(**at));
+    return keys;
+}
+
+}  // namespace protocol
 namespace {
 
 // Constant-initialised, because nodes register themselves from initialisers of other translation

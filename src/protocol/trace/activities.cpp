@@ -2,7 +2,7 @@
 #include "protocol/trace/activities.hpp"
 
 #include "base/sys/processes.hpp"
-#include "protocol/record/frames_json.hpp"
+#include "protocol/record/fields.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -7,7 +7,7 @@
 #include "base/sys/processes.hpp"
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
-#include "protocol/registry/preloads.hpp"
+#include "protocol/registry/registry.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/crash/crash.hpp"
 
-#include "protocol/registry/context.hpp"
-#include "protocol/trace/raw_json.hpp"
+#include "protocol/registry/registry.hpp"
+#include "protocol/trace/names.hpp"
 #include "protocol/trace/stack.hpp"
 #include "worker/crash/crash_claim.hpp"
 #include "worker/signals/signals.hpp"

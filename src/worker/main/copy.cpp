@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/main/copy.hpp"
 
-#include "protocol/registry/context.hpp"
+#include "protocol/registry/registry.hpp"
 #include "worker/main/run.hpp"
 #include "worker/report/attachments.hpp"
 #include "worker/signals/stop_signal.hpp"

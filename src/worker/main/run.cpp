@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/main/run.hpp"
 
-#include "protocol/registry/context.hpp"
 #include "protocol/registry/exception.hpp"
+#include "protocol/registry/registry.hpp"
 #include "protocol/trace/stack.hpp"
 #include "protocol/trace/throws.hpp"
 #include "worker/crash/crash.hpp"

@@ -3,7 +3,6 @@
 
 #include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
-#include "protocol/registry/context.hpp"
 #include "protocol/registry/registry.hpp"
 #include "worker/main/run.hpp"
 #include "worker/main/unknown_function.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "protocol/record/control_file.hpp"
+#include "protocol/record/control.hpp"
 #include "protocol/registry/registry.hpp"
 
 #include <stdexcept>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <cohort/worker.hpp>
 
-#include "protocol/registry/agent_mark.hpp"
 #include "protocol/registry/mark.hpp"
 #include "worker/main/forkserver_main.hpp"
 #include "worker/main/run_worker.hpp"

@@ -5,7 +5,7 @@
 #include "base/files/descriptor.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/socket.hpp"
-#include "protocol/record/result_message.hpp"
+#include "protocol/record/control.hpp"
 
 namespace cohort::worker {
 namespace {

@@ -2,7 +2,7 @@
 #include "worker/signals/stacks.hpp"
 
 #include "base/sys/threads.hpp"
-#include "protocol/trace/raw_json.hpp"
+#include "protocol/trace/names.hpp"
 #include "protocol/trace/stack.hpp"
 #include "worker/signals/signals.hpp"
 

@@ -2,7 +2,7 @@
 #include "worker/signals/stop_signal.hpp"
 
 #include "base/sys/threads.hpp"
-#include "protocol/registry/context.hpp"
+#include "protocol/registry/registry.hpp"
 #include "worker/signals/signals.hpp"
 
 #include <cohort/worker.hpp>

@@ -1,12 +1,138 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "protocol/record/outcome_members.hpp"
+#include "protocol/record/fields.hpp"
 
 #include "base/text/text.hpp"
 #include "base/values/captured_json.hpp"
-#include "protocol/record/error_members.hpp"
-#include "protocol/record/fields.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
 
 namespace cohort::protocol {
+namespace {
+
+constexpr std::array crash_signals{SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+}  // namespace
+
+base::json json_of(const std::vector<stack_frame>& frames) {
+    base::json list = base::json::array();
+    for (auto frame = frames.rbegin(); frame != frames.rend() && list.size() < frame_limit; ++frame)
+        list.push_back(json_of_fields(*frame));
+    return list;
+}
+
+std::vector<stack_frame> frames_at(const base::json& object) {
+    std::vector<stack_frame> frames;
+    const auto found = object.find("frames");
+    if (found == object.end() || !found->is_array())
+        return frames;
+    for (const base::json& frame : *found) {
+        if (frames.size() == frame_limit)
+            break;
+        if (!frame.is_object())
+            continue;
+        if (auto read = fields_in<stack_frame>(frame); read != stack_frame())
+            frames.push_back(std::move(read));
+    }
+    std::reverse(frames.begin(), frames.end());
+    return frames;
+}
+
+base::json json_of(const crash_record& crash) { return json_of_fields(crash); }
+
+std::optional<crash_record> crash_in(const base::json& object) {
+    auto crash = fields_in<crash_record>(object);
+    if (std::find(crash_signals.begin(), crash_signals.end(), crash.signal) == crash_signals.end())
+        return std::nullopt;
+    return crash;
+}
+
+base::json json_of(const std::vector<activity>& activities) {
+    base::json list = base::json::array();
+    for (const activity& one : activities) {
+        if (list.size() == activity_limit)
+            break;
+        list.push_back(json_of_fields(one));
+    }
+    return list;
+}
+
+std::vector<activity> activities_at(const base::json& object, const char* name) {
+    std::vector<activity> activities;
+    const auto found = object.find(name);
+    if (found == object.end() || !found->is_array())
+        return activities;
+    for (const base::json& one : *found) {
+        if (activities.size() == activity_limit)
+            break;
+        if (!one.is_object())
+            continue;
+        if (auto read = fields_in<activity>(one); read != activity())
+            activities.push_back(std::move(read));
+    }
+    return activities;
+}
+
+namespace {
+
+/// All members but "nested".
+base::json single(const error_record& error, std::size_t texts, bool with_value, bool with_frames) {
+    base::json object = json_of_fields(error, texts);
+    if (!with_frames)
+        object.erase("frames");
+    if (error.timestamp)
+        object["timestamp"] = base::seconds_of(*error.timestamp);
+    const std::string& value = detail::error_record_access::value(error);
+    if (with_value && value.size() <= value_limit)
+        base::put(object, "value", base::hex_of(value));
+    return object;
+}
+
+error_record single_in(const base::json& object, std::size_t texts) {
+    auto error = fields_in<error_record>(object, texts);
+    error.timestamp = base::time_at(object, "timestamp");
+    const std::string digits = base::text_at(object, "value");
+    if (digits.size() <= 2 * value_limit)
+        detail::error_record_access::value(error) = base::bytes_of_hex(digits).value_or("");
+    return error;
+}
+
+}  // namespace
+
+base::json json_of(const error_record& error, std::size_t texts, left_out without) {
+    const bool with_value = without < left_out::values;
+    base::json object = single(error, texts, with_value, without < left_out::frames);
+    if (error.nested.empty() || without >= left_out::nested)
+        return object;
+    base::json list = base::json::array();
+    for (const error_record& entry : error.nested) {
+        if (list.size() == nested_limit)
+            break;
+        list.push_back(single(entry, std::min(texts, nested_text_limit), with_value,
+                              without < left_out::nested_frames));
+    }
+    object["nested"] = std::move(list);
+    return object;
+}
+
+error_record error_in(const base::json& object, std::size_t texts) {
+    error_record error = single_in(object, texts);
+    const auto nested = object.find("nested");
+    if (nested == object.end() || !nested->is_array())
+        return error;
+    for (const base::json& entry : *nested) {
+        if (error.nested.size() == nested_limit)
+            break;
+        if (!entry.is_object())
+            continue;
+        if (auto read = single_in(entry, std::min(texts, nested_text_limit));
+            read != error_record())
+            error.nested.push_back(std::move(read));
+    }
+    return error;
+}
+
 namespace {
 
 /// Of a history in a file that anybody may have written.
@@ -37,7 +163,7 @@ cause cause_at(const base::json& object) {
     return cause::lost;
 }
 
-base::json json_of(const detail::result_bytes& result) {
+base::json json_of_result(const detail::result_bytes& result) {
     base::json object = base::json::object();
     base::put(object, "type", result.type);
     base::put(
@@ -115,7 +241,7 @@ base::json json_of(const outcome& one, brevity how) {
     base::put(object, "note", base::clean_and_bounded(one.note(), base::text_limit));
     if (const auto* result = detail::outcome_access::result(one);
         result != nullptr && how == brevity::whole)
-        object["result"] = json_of(*result);
+        object["result"] = json_of_result(*result);
     put(object, "stdout", one.out, how);
     put(object, "stderr", one.err, how);
     const bool details = how < brevity::without_details;

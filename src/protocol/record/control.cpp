@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "protocol/record/control_file.hpp"
+#include "protocol/record/control.hpp"
 
 #include "protocol/record/error_json.hpp"
 
