@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "loop/runtime/freed_aside.hpp"
+#include "loop/runtime/runtime.hpp"
 
 #include "base/values/group_end.hpp"
 #include "reporter.hpp"

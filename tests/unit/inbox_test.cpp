@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The tasks of an engine's thread.
-#include "loop/engine/inbox.hpp"
+#include "loop/engine/engine.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "loop/runtime/stop_spans.hpp"
+#include "loop/runtime/runtime.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "loop/engine/timers.hpp"
+#include "loop/engine/engine.hpp"
 
 #include <doctest/doctest.h>
 

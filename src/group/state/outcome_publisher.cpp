@@ -2,7 +2,7 @@
 #include "group/state/outcome_publisher.hpp"
 
 #include "group/supervisor/symbolize.hpp"
-#include "loop/runtime/freed_aside.hpp"
+#include "loop/runtime/runtime.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/state/published_ends.hpp"
 
-#include "loop/runtime/freed_aside.hpp"
+#include "loop/runtime/runtime.hpp"
 
 #include <algorithm>
 #include <map>

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <future>
 #include <utility>
@@ -13,6 +14,79 @@
 #include <unistd.h>
 
 namespace cohort::loop {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr auto longest_run = std::chrono::milliseconds(5);
+constexpr std::size_t between_looks = 16;  // tasks, because a look takes as long as a short one
+
+}  // namespace
+
+/// @return whether there are any
+bool inbox::take_all() {
+    running_.clear();
+    next_ = 0;
+    const std::lock_guard lock(mutex_);
+    running_.swap(tasks_);
+    is_woken_ = false;
+    return !running_.empty();
+}
+
+void inbox::run() {
+    const auto since = clock::now();
+    // Tasks may post tasks without end: a flooded pipe does where the reactor refuses to watch it.
+    constexpr int most_rounds = 16;
+    for (int round = 0; round < most_rounds; ++round) {
+        if (next_ == running_.size() && !take_all())
+            return;
+        while (next_ < running_.size()) {
+            const auto t = std::move(running_[next_++]);
+            t();
+            // At the end of a round, too: work in portions is one task a round.
+            const bool looks = next_ % between_looks == 0 || next_ == running_.size();
+            if (looks && clock::now() - since > longest_run)
+                return;
+        }
+    }
+}
+
+namespace {
+
+/// How long other threads make the calls after one has hung.
+constexpr auto elsewhere = std::chrono::seconds(1);
+
+}  // namespace
+
+blocking_call blocking_calls::take_first() {
+    auto first = std::move(waiting_.front());
+    waiting_.pop_front();
+    return first;
+}
+
+blocking_calls::start blocking_calls::begin() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    were_made_ = true;
+    present_ = now;
+    if (begins_)
+        begins_();
+    return now;
+}
+
+bool blocking_calls::end(start of) noexcept {
+    if (present_ != of)
+        return false;
+    present_ = 0;
+    return true;
+}
+
+bool blocking_calls::give_up(start of) noexcept {
+    if (!end(of))
+        return false;
+    others_until_ = std::chrono::steady_clock::now() + elsewhere;
+    return true;
+}
 
 namespace {
 

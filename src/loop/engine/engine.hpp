@@ -3,17 +3,16 @@
 
 #include "base/sys/callback.hpp"
 #include "base/sys/threads.hpp"
-#include "loop/engine/blocking_calls.hpp"
-#include "loop/engine/inbox.hpp"
-#include "loop/engine/timers.hpp"
-#include "loop/reactor/current_reactor.hpp"
 #include "loop/reactor/reactor.hpp"
 
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -22,6 +21,136 @@
 #include <vector>
 
 namespace cohort::loop {
+
+using time_point = std::chrono::steady_clock::time_point;
+
+/// Names a timer by its deadline and a number, so that equal deadlines keep the order of the calls.
+using timer_id = std::pair<time_point, std::uint64_t>;
+
+/// The deadlines of all groups in one order. No clock: `now` is a parameter.
+class timers {
+public:
+    timer_id at(time_point deadline, base::callback<void()> then) {
+        timer_id id(deadline, ++last_);
+        queue_.emplace(id, std::move(then));
+        return id;
+    }
+    /// Has no effect on a timer that has run.
+    void cancel(const timer_id& id) { queue_.erase(id); }
+
+    std::optional<time_point> next() const {
+        if (queue_.empty())
+            return std::nullopt;
+        return queue_.begin()->first.first;
+    }
+
+    /// Runs the timers that are due at `now`; one that is set meanwhile waits for the next call.
+    void run(time_point now) {
+        const std::uint64_t known = last_;
+        auto due = queue_.begin();
+        while (due != queue_.end() && due->first.first <= now) {
+            if (due->first.second > known) {
+                ++due;
+                continue;
+            }
+            auto then = std::move(due->second);
+            queue_.erase(due);
+            then();
+            due = queue_.begin();
+        }
+    }
+
+private:
+    std::map<timer_id, base::callback<void()>> queue_;
+    std::uint64_t last_ = 0;
+};
+
+using task = base::callback<void()>;
+
+/// The tasks that other threads have for an engine's thread, in the order in which they came.
+class inbox {
+public:
+    void add(task t) {
+        const std::lock_guard lock(mutex_);
+        tasks_.push_back(std::move(t));
+    }
+    /// @return whether the engine has to be woken: nobody has since it last looked into the inbox
+    [[nodiscard]] bool claim_wake() {
+        const std::lock_guard lock(mutex_);
+        return !std::exchange(is_woken_, true);
+    }
+
+    // On the engine's thread only:
+
+    bool empty() {
+        const std::lock_guard lock(mutex_);
+        return next_ == running_.size() && tasks_.empty();
+    }
+    /// Runs the tasks that have come, and a number of times those that came meanwhile; but for some
+    /// milliseconds only, because timers and events wait. The others run in the next call.
+    void run();
+
+private:
+    bool take_all();
+
+    std::mutex mutex_;
+    std::vector<task> tasks_;
+    bool is_woken_ = false;
+    std::vector<task> running_;  // run() goes through these
+    std::size_t next_ = 0;
+};
+
+/// A call that may last for as long as a worker likes, and what then runs with its result.
+struct blocking_call {
+    base::callback<int()> make;
+    base::callback<void(int)> then;
+};
+
+/// The calls that an engine's thread has to make, and since when the present one lasts.
+class blocking_calls {
+public:
+    /// Makes a call on another thread. @throws std::exception  there is no thread for it
+    using other_threads = base::callback<void(task)>;
+    /// Names a call: when it began.
+    using start = time_point::rep;
+
+    // On the engine's thread:
+
+    void on_hung_call(other_threads make) { others_ = std::move(make); }
+    void on_call(task begins) { begins_ = std::move(begins); }
+
+    void add(blocking_call last) { waiting_.push_back(std::move(last)); }
+    bool empty() const noexcept { return waiting_.empty(); }
+    blocking_call take_first();
+
+    /// Whether others are to make the calls, because one has hung a moment ago.
+    bool are_for_others(time_point now) const { return others_ && now < others_until_; }
+    /// @throws std::exception  there is no thread for it
+    void give_to_others(task whole_call) { others_(std::move(whole_call)); }
+
+    start begin();
+    /// @return false: the call was given up
+    [[nodiscard]] bool end(start of) noexcept;
+    /// Lets others make the calls that come for a while, and forgets this one, which hangs. On the
+    /// thread that takes over.
+    /// @return false: it is over
+    [[nodiscard]] bool give_up(start of) noexcept;
+
+    // On any thread:
+
+    /// When the present call began; 0: there is none.
+    start present() const noexcept { return present_; }
+    /// Whether there was a call since this was last asked.
+    bool were_made() noexcept { return were_made_.exchange(false); }
+
+private:
+    std::deque<blocking_call> waiting_;
+    task begins_;
+    other_threads others_;
+    time_point others_until_;
+    std::atomic<start> present_ = 0;
+    std::atomic<bool> were_made_ = false;
+};
 
 /// The engine's thread. Everything that concerns groups happens on it, one thing at a time, so
 /// groups need no locks. Made at the first spawn and never joined; its state is leaked. Where a

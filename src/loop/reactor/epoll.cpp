@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "loop/reactor/reactor_base.hpp"
+#include "loop/reactor/reactor.hpp"
 
 #include <algorithm>
 #include <array>

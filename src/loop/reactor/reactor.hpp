@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/descriptors.hpp"
+
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <system_error>
 #include <vector>
+
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace cohort::loop {
 
@@ -67,5 +76,131 @@ std::unique_ptr<reactor> make_sleeper();
 /// Makes a ring, on every call, to find out whether all that make_io_uring needs works here.
 /// @return empty if so, else why not: "io_uring_setup: Operation not permitted (...)"
 std::string probe_io_uring();
+
+/// Ends the sleep of one thread, from any thread. That takes at most one system call a sleep, and
+/// none when the sleeper is awake or has already been called.
+///
+/// The sleeper calls fall_asleep(), then blocks while called() is false and the descriptor get()
+/// has no event, then calls get_up(). It watches get() edge-triggered, so that nobody has to read
+/// the counter back.
+///
+/// Why no wake() is lost: `state_` is changed only by read-modify-writes, so there is one order of
+/// all changes. A wake() comes
+///  - before fall_asleep(), which finds `called` and returns false: the sleeper does not block;
+///  - between fall_asleep() and get_up(): the first such wake() finds `asleep` and writes, after
+///    its exchange. Whatever was written before, this write is a new edge, so the sleeper returns
+///    and finds `called`. Later calls of wake() find `called` and rely on that write;
+///  - after get_up(), and so before the next fall_asleep(), which is the first case.
+/// What the waker did before wake() is visible after wait(), because get_up() reads the value of
+/// the last of these exchanges, and each is part of the release sequence of those before it.
+/// A write may come late, when its sleep has ended for another reason. It then interrupts a later
+/// sleep, which finds called() false and blocks again.
+class wake_fd {
+public:
+    /// @param count  the counter's first value; not zero: readable at once.
+    explicit wake_fd(unsigned count = 0) {
+        std::error_code error;
+        fd_ = base::out_of_stdio(base::unique_fd(::eventfd(count, EFD_NONBLOCK | EFD_CLOEXEC)),
+                                 error);
+        if (error)
+            throw std::system_error(error, "eventfd");
+    }
+
+    int get() const noexcept { return fd_.get(); }
+
+    void wake() noexcept {
+        if (state_.exchange(called_, std::memory_order_acq_rel) != asleep_)
+            return;
+        const int kept = errno;  // the caller may be a signal handler
+        const std::uint64_t one = 1;
+        // Not ::write, because that is a cancellation point: a thread that ended there, after the
+        // exchange, would take the wake-up of all other callers with it. Apart from EINTR the write
+        // cannot fail: each sleep has at most one, and the counter holds 2^64 - 2 of them.
+        while (::syscall(SYS_write, fd_.get(), &one, sizeof one) < 0 && errno == EINTR) {
+        }
+        errno = kept;
+    }
+
+    /// @return false: wake() has been called since the last get_up(), do not block.
+    bool fall_asleep() noexcept {
+        int before = awake_;  // state_ may be asleep_, if an exception ended the last wait()
+        state_.compare_exchange_strong(before, asleep_, std::memory_order_acq_rel);
+        return before != called_;
+    }
+    bool called() const noexcept { return state_.load(std::memory_order_acquire) == called_; }
+    void get_up() noexcept { state_.exchange(awake_, std::memory_order_acq_rel); }
+
+private:
+    static constexpr int awake_ = 0, asleep_ = 1, called_ = 2;
+    static_assert(std::atomic<int>::is_always_lock_free, "wake() runs in signal handlers");
+
+    base::unique_fd fd_;
+    std::atomic<int> state_ = awake_;
+};
+
+/// What the io_uring and the epoll reactor share: sleeping and being woken. Each implements
+/// collect(), which looks for events once.
+class reactor_base : public reactor {
+public:
+    void wait(std::optional<time_point> until, std::vector<event>& events) final;
+    void wake() noexcept final { wake_.wake(); }
+
+protected:
+    /// The longest time to block; empty: without limit.
+    using span_of_time = std::optional<std::chrono::nanoseconds>;
+
+    // Requests of the reactor itself. The highest value is not used: LIBURING_UDATA_TIMEOUT has it.
+    static constexpr ticket wake_ticket = std::numeric_limits<ticket>::max() - 1;
+    static constexpr ticket cancel_ticket = wake_ticket - 1;
+    static constexpr ticket trial_ticket = wake_ticket - 2;
+
+    /// The most that one read(2) transfers (MAX_RW_COUNT), so that every result fits an int.
+    static constexpr std::size_t longest_read = 0x7ffff000;
+    /// Larger offsets are negative as off_t, and io_uring takes the largest of them for "the file's
+    /// position".
+    static constexpr std::uint64_t last_offset = std::numeric_limits<std::int64_t>::max();
+
+    explicit reactor_base(unsigned wake_count = 0) : wake_(wake_count) {}
+
+    /// Blocks for `longest` at most and appends what happened to ready_. May return earlier with
+    /// nothing.
+    virtual void collect(span_of_time longest) = 0;
+
+    wake_fd wake_;
+    std::vector<event> ready_;  // happened, not reported yet
+};
+
+/// The reactor that an engine uses now. It is replaced where the kernel denies it, because a
+/// seccomp filter was installed, and where another thread takes over, because a ring belongs to the
+/// thread that made it. All requests have to be made again then.
+///
+/// A reactor that was replaced is leaked, because the kernel may still use it and other threads may
+/// be in its wake(), unless retire() is called.
+class current_reactor {
+public:
+    reactor* get() const noexcept { return now_.load(); }
+    reactor* operator->() const noexcept { return get(); }
+    /// Wakes the present one. Safe from any thread.
+    void wake() noexcept;
+
+    // On the thread that uses it:
+
+    /// Makes the best one that can be made now. @throws std::exception
+    void make_best();
+    /// Whether epoll serves or has served, so that only the last resort is left.
+    bool had_epoll() const noexcept { return had_epoll_; }
+    /// @return false: epoll can't be made now, for example for lack of descriptors, and the last
+    ///         resort serves
+    [[nodiscard]] bool change_to_epoll();
+    void change_to_last_resort() noexcept { now_ = last_resort_.get(); }
+    /// Destroys one that was replaced, on the thread that made it.
+    void retire(reactor* replaced) noexcept;
+
+private:
+    std::atomic<reactor*> now_ = nullptr;
+    std::atomic<int> wakers_ = 0;  // threads that are in wake()
+    const std::unique_ptr<reactor> last_resort_ = make_sleeper();
+    bool had_epoll_ = false;
+};
 
 }  // namespace cohort::loop

@@ -1,13 +1,102 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "loop/runtime/runtime.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <future>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace cohort::loop {
+
+using namespace std::chrono_literals;
+
+void live_groups::remove(live_group& group) {
+    groups_.erase(&group);
+    report_when_empty();
+}
+
+void live_groups::report_when_empty() {
+    if (!groups_.empty())
+        return;
+    for (auto& report : std::exchange(when_empty_, {}))
+        report();
+}
+
+void live_groups::stop_all_and_wait(std::chrono::steady_clock::duration limit) {
+    // The ladder has two steps; the second takes at least a second.
+    const auto longest = limit < 12h ? 2 * limit + 1s : 24h;
+    const auto until = std::chrono::steady_clock::now() +
+                       std::min<std::chrono::steady_clock::duration>(spans_.longest(), longest);
+    auto ended = std::make_shared<std::promise<void>>();
+    loop_.post([this, limit, ended] {
+        const auto groups = groups_;  // a copy, because a group that ends at once leaves the set
+        for (auto* group : groups)
+            group->stop_within(limit);
+        when_empty_.push_back([ended] { ended->set_value(); });
+        report_when_empty();
+    });
+    ended->get_future().wait_until(until);
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// If a call on a worker's pipe takes longer than this, another thread takes over the output loop.
+/// Short, because a worker may have many pipes, and each can hold up one thread after the other.
+constexpr auto hung_call_after = 100ms;
+
+}  // namespace
+
+void output_loop::start(engine::other_threads others) {
+    const std::lock_guard lock(start_mutex_);
+    if (!has_started_) {
+        loop_.on_call([this] { watch(); });
+        loop_.start();
+        has_started_ = true;
+    }
+    if (others && !std::exchange(has_others_, true))
+        loop_.post([this, others = std::move(others)] { loop_.on_hung_call(others); });
+}
+
+/// Looks after the loop while it makes calls. Once it makes none, no timer runs.
+void output_loop::watch() {
+    if (is_watched_ || is_watched_.exchange(true))
+        return;
+    watcher_.post([this] {
+        watcher_.timer().at(watcher_.now() + hung_call_after, [this] {
+            is_watched_ = false;
+            if (loop_.take_over_if_hung(watcher_.now() - hung_call_after))
+                watch();
+        });
+    });
+}
+
+void watched_starters::submit(std::shared_ptr<start_job> job) {
+    if (starters_.submit(std::move(job)))
+        watch();
+}
+
+void watched_starters::watch() {
+    if (!is_watched_.exchange(true))
+        watcher_.post([this] { look_at(watcher_.now() + starters::patience); });
+}
+
+void watched_starters::look_at(starters::time_point when) {
+    watcher_.timer().at(when, [this] {
+        is_watched_ = false;
+        if (const auto next = starters_.take_over_if_hung(watcher_.now()))
+            if (!is_watched_.exchange(true))
+                look_at(*next);
+    });
+}
 
 namespace {
 
@@ -119,6 +208,37 @@ void runtime::at_exit() noexcept {
         return;
     h->exiting_ = true;
     h->stop_all_and_wait(std::chrono::steady_clock::duration::max());
+}
+
+std::shared_ptr<base::unique_fd> uncopied_descriptors::own(runtime& owner, base::unique_fd fd) {
+    struct stat is {};
+    const int number = fd.get();
+    if (::fstat(number, &is) != 0)
+        return std::make_shared<base::unique_fd>(std::move(fd));
+    auto& here = owner.uncopied();
+    {
+        const std::lock_guard lock(here.mutex_);
+        here.entries_.push_back({number, is.st_dev, is.st_ino});
+    }
+    auto gone = [&owner, number, file = is.st_ino](base::unique_fd* last) {
+        if (!owner.is_own())
+            (void)last->release();  // in a forked copy the number may be another file's
+        delete last;
+        if (!owner.is_own())
+            return;
+        auto& entries = owner.uncopied().entries_;
+        const std::lock_guard lock(owner.uncopied().mutex_);
+        std::erase_if(entries, [&](const entry& e) { return e.fd == number && e.file == file; });
+    };
+    return {new base::unique_fd(std::move(fd)), std::move(gone)};
+}
+
+void uncopied_descriptors::close_in_copy() noexcept {
+    for (const auto& [fd, device, file] : entries_) {
+        struct stat is {};
+        if (::fstat(fd, &is) == 0 && is.st_dev == device && is.st_ino == file)
+            ::close(fd);
+    }
 }
 
 }  // namespace cohort::loop

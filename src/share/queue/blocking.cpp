@@ -3,7 +3,7 @@
 
 #include "base/files/dispose.hpp"
 #include "base/sys/descriptors.hpp"
-#include "loop/waits/patience.hpp"
+#include "loop/waits/waiters.hpp"
 #include "loop/waits/watcher.hpp"
 #include "share/queue/only_waiter.hpp"
 #include "share/queue/receive_edge.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "loop/engine/timers.hpp"
+#include "loop/engine/engine.hpp"
 #include "share/channel/channel.hpp"
 
 #include <cohort/detail/border.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Events: the state of an eventfd.
 #include "base/sys/descriptors.hpp"
-#include "loop/waits/patience.hpp"
+#include "loop/waits/waiters.hpp"
 #include "share/sync/wakeup.hpp"
 
 #include <cohort/detail/encoder.hpp>

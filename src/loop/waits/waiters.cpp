@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "loop/waits/patience.hpp"
+#include "loop/waits/waiters.hpp"
 
 #include "base/files/settings.hpp"
 #include "base/sys/descriptors.hpp"
