@@ -2,7 +2,7 @@
 // The limits of cgroups, with plain files in place of the kernel's.
 #include "base/sys/descriptors.hpp"
 #include "scratch.hpp"
-#include "start/cgroup/cgroup_limits.hpp"
+#include "start/cgroup/cgroup.hpp"
 
 #include <cohort/options.hpp>
 

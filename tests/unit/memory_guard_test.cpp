@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Whether this process and its copies can write core files while workers become other users.
-#include "start/exec/memory_guard.hpp"
+#include "start/exec/clone.hpp"
 #include "sys_support.hpp"
 
 #include <doctest/doctest.h>

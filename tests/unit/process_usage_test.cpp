@@ -3,7 +3,7 @@
 #include "base/sys/processes.hpp"
 #include "reporter.hpp"
 #include "scratch.hpp"
-#include "start/cgroup/cgroup_usage.hpp"
+#include "start/cgroup/cgroup.hpp"
 #include "sys_support.hpp"
 
 #include <doctest/doctest.h>

@@ -5,7 +5,7 @@
 #include "one_start.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
-#include "start/copies/fork.hpp"
+#include "start/copies/copies.hpp"
 
 #include <cohort/options.hpp>
 

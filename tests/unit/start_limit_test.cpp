@@ -4,8 +4,8 @@
 #include "one_start.hpp"
 #include "protocol/order/order_writer.hpp"
 #include "reporter.hpp"
-#include "start/exec/detached.hpp"
-#include "start/exec/start_limit.hpp"
+#include "start/exec/clone.hpp"
+#include "start/exec/exec.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/starts/start_way.hpp"
-#include "start/copies/fork.hpp"
+#include "start/copies/copies.hpp"
 #include "worker/main/copy.hpp"
 #include "worker/report/attachments.hpp"
 

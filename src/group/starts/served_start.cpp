@@ -4,7 +4,7 @@
 #include "base/sys/memfd.hpp"
 #include "base/sys/processes.hpp"
 #include "group/starts/guard_message.hpp"
-#include "start/copies/copy.hpp"
+#include "start/copies/copies.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -10,8 +10,8 @@
 #include "group/starts/descriptor_limit.hpp"
 #include "group/starts/guard_message.hpp"
 #include "group/starts/worker_limits.hpp"
-#include "start/exec/itself.hpp"
-#include "start/exec/memory_guard.hpp"
+#include "start/exec/clone.hpp"
+#include "start/exec/exec.hpp"
 
 #include <fmt/format.h>
 

@@ -9,7 +9,7 @@
 #include "protocol/order/caller.hpp"
 #include "protocol/order/order_builder.hpp"
 #include "start/cgroup/group_cgroups.hpp"
-#include "start/copies/copy_reports.hpp"
+#include "start/copies/copies.hpp"
 #include "start/exec/exec.hpp"
 #include "start/forkserver/forkserver_manager.hpp"
 #include "start/guardian/guardian_client.hpp"

@@ -5,7 +5,7 @@
 #include "group/starts/cpu_places.hpp"
 #include "group/starts/work_texts.hpp"
 #include "start/cgroup/worker_cgroup.hpp"
-#include "start/forkserver/forkserver_wait.hpp"
+#include "start/forkserver/forkserver_client.hpp"
 
 #include <cohort/detail/border.hpp>
 

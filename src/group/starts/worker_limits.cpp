@@ -2,7 +2,7 @@
 #include "group/starts/worker_limits.hpp"
 
 #include "base/sys/credentials.hpp"
-#include "start/exec/itself.hpp"
+#include "start/exec/exec.hpp"
 
 #include <cerrno>
 #include <system_error>

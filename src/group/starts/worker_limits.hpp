@@ -4,7 +4,7 @@
 #include "group/starts/start_report.hpp"
 #include "protocol/order/worker_order.hpp"
 #include "protocol/order/worker_plan.hpp"
-#include "start/cgroup/cgroup_limits.hpp"
+#include "start/cgroup/cgroup.hpp"
 
 #include <cohort/detail/plan.hpp>
 

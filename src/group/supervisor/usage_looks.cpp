@@ -3,7 +3,7 @@
 
 #include "base/sys/processes.hpp"
 #include "output/targets/call_threads.hpp"
-#include "start/cgroup/cgroup_usage.hpp"
+#include "start/cgroup/cgroup.hpp"
 
 #include <algorithm>
 #include <atomic>

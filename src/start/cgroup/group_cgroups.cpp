@@ -9,7 +9,6 @@
 #include "start/cgroup/memory_cgroup.hpp"
 #include "start/exec/child.hpp"
 #include "start/exec/clone.hpp"
-#include "start/exec/start_limit.hpp"
 
 #include <fmt/format.h>
 

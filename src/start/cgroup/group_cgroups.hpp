@@ -3,8 +3,7 @@
 
 #include "base/sys/descriptors.hpp"
 #include "base/sys/tiers.hpp"
-#include "start/cgroup/busy_cgroups.hpp"
-#include "start/cgroup/cgroup_limits.hpp"
+#include "start/cgroup/cgroup.hpp"
 
 #include <cohort/detail/plan.hpp>
 

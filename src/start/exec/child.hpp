@@ -67,4 +67,12 @@ void prepare_child(child_task& task) noexcept;
 /// The child's side of a start by exec; `task` is a child_task. Never returns.
 int run_child(void* task) noexcept;
 
+// What the child does with its descriptor table. Both functions end it by fail() if they can't.
+
+/// Closes all but 0, 1, 2, and the descriptors that the moves and the directory need.
+void clear_table(child_task& task) noexcept;
+
+/// Makes the moves. No move overwrites the source of another.
+void place_descriptors(child_task& task) noexcept;
+
 }  // namespace cohort::start

@@ -3,11 +3,10 @@
 
 #include "base/sys/descriptors.hpp"
 #include "base/sys/processes.hpp"
+#include "base/sys/raw_call.hpp"
 #include "base/sys/tiers.hpp"
 #include "start/exec/child.hpp"
 #include "start/exec/clone.hpp"
-#include "start/exec/memory_guard.hpp"
-#include "start/exec/start_limit.hpp"
 
 #include <fmt/format.h>
 
@@ -17,14 +16,86 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace cohort::start {
+namespace {
+
+/// Whether the file has a set-ID bit or capabilities; true if that can't be found out.
+bool gives_rights(const char* program) noexcept {
+    struct stat status {};
+    if (::stat(program, &status) != 0 || (status.st_mode & (S_ISUID | S_ISGID)) != 0)
+        return true;
+    return ::getxattr(program, "security.capability", nullptr, 0) >= 0 ||
+           (errno != ENODATA && errno != EOPNOTSUPP);
+}
+
+struct user_ids {
+    uid_t real = 0;
+    uid_t effective = 0;
+    uid_t saved = 0;
+};
+
+COHORT_BEFORE_EXEC bool gains_no_privileges() noexcept {
+    return base::raw_call(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+}
+
+COHORT_BEFORE_EXEC user_ids ids_by(long call) noexcept {
+    user_ids ids;
+    base::raw_call(call, base::address(&ids.real), base::address(&ids.effective),
+                   base::address(&ids.saved));
+    return ids;
+}
+
+}  // namespace
+
+protocol::own_program executing_itself(int mark, int file, const char* program) noexcept {
+    protocol::own_program own{.mark = mark, .gives_rights = gives_rights(program)};
+    struct stat status {};
+    if (::fstat(file, &status) == 0) {
+        own.owner = status.st_uid;
+        own.group = status.st_gid;
+    }
+    return own;
+}
+
+COHORT_BEFORE_EXEC void keep_rights(child_task& task) noexcept {
+    const protocol::own_program& own = task.order->itself;
+    if (own.mark < 0)
+        return;
+    task.at = stage::credentials;
+    const user_ids user = ids_by(SYS_getresuid);
+    const user_ids group = ids_by(SYS_getresgid);
+    const bool differ = user.real != user.effective || group.real != group.effective;
+    if (differ && (own.gives_rights != 0 || user.real != 0 || gains_no_privileges()))
+        fail(task, -EPERM);
+    // With no_new_privs the kernel ignores the bits, and the worker knows that exec has given it no
+    // rights.
+    long result = 0;
+    if (own.gives_rights != 0)
+        result = base::raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1);
+    // Another thread may have changed the user since the file was made. If the real and effective
+    // ids are the same, a worker accepts a file of root's too and does not check the file's group.
+    const bool is_owned = own.owner == user.effective && (!differ || own.group == group.effective);
+    if (result == 0 && !is_owned) {
+        result = base::raw_call(SYS_fchown, own.mark, user.effective,
+                                differ ? group.effective : static_cast<gid_t>(-1));
+        if (result < 0 && own.owner == 0 && !differ)
+            result = 0;
+    }
+    if (result < 0)
+        fail(task, result);
+}
+
 namespace {
 
 /// From this number on reopening files is cheaper than copying the table: the kernel copies a table
@@ -265,6 +336,60 @@ bool has_executed(int pidfd) noexcept {
                            WEXITED | WNOHANG | WNOWAIT | __WCLONE, nullptr);
     } while (result != 0 && errno == EINTR);
     return result != 0 && errno == ECHILD;
+}
+
+namespace {
+
+/// The task of the intermediate process, which shares this process' memory.
+struct middle_task {
+    child_task child;
+    clone_entry entry;
+    descriptor_table table;
+    const child_stack* stack;
+    long pid = 0;             // the result of the program's clone
+    memory_user program = 0;  // the program's process
+};
+
+COHORT_BEFORE_EXEC int run_middle(void* argument) noexcept {
+    auto& task = *static_cast<middle_task*>(argument);
+    task.pid = clone_and_wait(task.entry, task.table, *task.stack, run_child, &task.child,
+                              {nullptr, &task.program});
+    leave();
+}
+
+}  // namespace
+
+std::error_code start_detached(protocol::order_block& order, start_tier tier,
+                               std::chrono::milliseconds longest, base::unique_fd& intermediate) {
+    const auto failure = [](int error) { return std::error_code(error, std::system_category()); };
+    const child_stack outer;
+    const child_stack inner;
+    if (!outer || !inner)
+        return failure(ENOMEM);
+    order.rebase();
+    const auto table = tier.close_range ? descriptor_table::shared : descriptor_table::copied;
+    const auto entry = tier.clone3 ? clone_entry::clone3 : clone_entry::legacy;
+    middle_task task{child_task(*order), entry, table, &inner};
+    task.child.shared_table = tier.close_range;
+
+    int pidfd = -1;
+    memory_user middle = 0;
+    start_limit limit(middle, longest);
+    if (limit.error())
+        return limit.error();
+    if (const long pid = clone_and_wait(entry, table, outer, run_middle, &task, {&pidfd, &middle});
+        pid < 0)
+        return failure(static_cast<int>(-pid));
+    intermediate.reset(pidfd);
+    // If the intermediate process was killed, the program's may still run in this memory.
+    end_user(task.program);
+    if (limit.end())
+        return failure(ETIMEDOUT);
+    if (task.pid <= 0)
+        return failure(task.pid < 0 ? static_cast<int>(-task.pid) : EINTR);
+    if (task.child.error != 0 || task.child.at != stage::exec)
+        return failure(task.child.error != 0 ? task.child.error : EINTR);
+    return {};
 }
 
 }  // namespace cohort::start

@@ -8,10 +8,28 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include <sys/types.h>
 
 namespace cohort::start {
+
+struct child_task;
+
+/// What the child must know to execute this process' own program, or another one that takes a mark.
+/// @param mark     the descriptor that the mark names, in the child
+/// @param file     the same file's descriptor in this process
+/// @param program  the path of the program's file
+protocol::own_program executing_itself(int mark, int file,
+                                       const char* program = "/proc/thread-self/exe") noexcept;
+
+/// The child's last step before exec. Fails with EPERM if the new program would have other rights
+/// than this process, or would refuse the mark:
+///  - The real and the effective user (or group) differ. Only root may start workers as another
+///    user in that way, and only by a program that gives no rights. It must not have no_new_privs
+///    set, because then exec sets the effective user to the real one.
+///  - The marked file can't be given to the effective user, and the worker would check its owner.
+void keep_rights(child_task& task) noexcept;
 
 /// The steps of a start, in the order in which the child takes them; each can fail.
 enum class stage : int {
@@ -83,5 +101,14 @@ start_tier best_start_tier();
 exec_result start_by_exec(protocol::order_block& order, std::atomic<int>& pidfd_slot,
                           start_tier tier,
                           std::optional<std::chrono::milliseconds> longest = std::nullopt);
+
+/// Like start_by_exec(), but the program is not a child of this process: its parent is an
+/// intermediate process, which ends at once. So the host's wait() never finds the program, unless
+/// the host adopts orphans.
+/// @param longest       if the program is not executed by then, both are killed: ETIMEDOUT
+/// @param intermediate  the pidfd of the intermediate process, if there was one. It must be reaped,
+///                      by a wait that finds children without an exit signal
+std::error_code start_detached(protocol::order_block& order, start_tier tier,
+                               std::chrono::milliseconds longest, base::unique_fd& intermediate);
 
 }  // namespace cohort::start

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
@@ -23,6 +24,71 @@
 #include <unistd.h>
 
 namespace cohort::start {
+
+void release(shared_progress& progress, std::uint32_t children) noexcept {
+    std::uint32_t before = progress.released;
+    while (before < children && !progress.released.compare_exchange_weak(before, children)) {
+    }
+    if (before < children)
+        base::wake(progress.released);
+}
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// How long a server may keep a start that was given up.
+constexpr milliseconds given_up_timeout{500};
+constexpr milliseconds longest_poll{INT_MAX};
+
+}  // namespace
+
+std::error_code forkserver_wait::open() {
+    std::error_code error;
+    if (event_)
+        return error;
+    const std::lock_guard lock(mutex_);
+    event_ = base::make_eventfd(error);
+    if (held_)
+        ring();  // hold() was called before there was an event
+    return error;
+}
+
+void forkserver_wait::close() noexcept {
+    const std::lock_guard lock(mutex_);
+    event_.reset();
+}
+
+void forkserver_wait::ring() noexcept {
+    if (event_)
+        base::raise_event(event_.get());
+}
+
+void forkserver_wait::drain() noexcept { base::drain_event(event_.get()); }
+
+void forkserver_wait::hold() noexcept {
+    const std::lock_guard lock(mutex_);
+    held_ = true;
+    ring();
+}
+
+void forkserver_wait::give_up() noexcept {
+    const std::lock_guard lock(mutex_);
+    given_up_ = true;
+    ring();
+}
+
+int forkserver_wait::patience() const noexcept {
+    if (!given_up_ && !give_up_at_)
+        return -1;
+    milliseconds left{0};
+    if (const auto now = std::chrono::steady_clock::now(); !given_up_ && *give_up_at_ > now)
+        left = std::chrono::ceil<milliseconds>(*give_up_at_ - now);
+    if (left <= milliseconds(0))
+        left = given_up_timeout;
+    return static_cast<int>(std::min(left, longest_poll).count());
+}
+
 namespace {
 
 /// The pause between two attempts to receive a message, when there was no memory for it.

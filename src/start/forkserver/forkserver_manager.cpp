@@ -8,7 +8,7 @@
 #include "base/sys/tiers.hpp"
 #include "protocol/order/order_writer.hpp"
 #include "protocol/registry/mark.hpp"
-#include "start/exec/itself.hpp"
+#include "start/exec/exec.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -4,9 +4,8 @@
 #include "base/sys/descriptors.hpp"
 #include "protocol/order/caller.hpp"
 #include "protocol/order/guard.hpp"
-#include "start/exec/start_limit.hpp"
+#include "start/exec/clone.hpp"
 #include "start/forkserver/forkserver_client.hpp"
-#include "start/forkserver/forkserver_wait.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -9,7 +9,7 @@
 #include "base/sys/socket.hpp"
 #include "base/sys/tiers.hpp"
 #include "protocol/order/order_writer.hpp"
-#include "start/exec/detached.hpp"
+#include "start/exec/exec.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -5,7 +5,7 @@
 #include "base/sys/descriptors.hpp"
 #include "base/sys/tiers.hpp"
 #include "protocol/order/guard.hpp"
-#include "start/exec/start_limit.hpp"
+#include "start/exec/clone.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -9,9 +9,9 @@
 #include "base/sys/threads.hpp"
 #include "protocol/registry/exception.hpp"
 #include "protocol/registry/registry.hpp"
-#include "start/copies/copy.hpp"
+#include "start/copies/copies.hpp"
 #include "start/exec/clone.hpp"
-#include "start/forkserver/request.hpp"
+#include "start/forkserver/forkserver_client.hpp"
 #include "worker/main/run_worker.hpp"
 
 #include <algorithm>
