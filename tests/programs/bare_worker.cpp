@@ -4,7 +4,7 @@
 //   bare_worker key NAME     prints a function's key: the offset, then the module's bytes in hex
 #include "protocol/registry/mark.hpp"
 #include "protocol/registry/registry.hpp"
-#include "worker/signals/stop_signal.hpp"
+#include "worker/signals/signals.hpp"
 
 #include <cohort/function.hpp>
 #include <cohort/worker.hpp>

@@ -2,7 +2,7 @@
 #include "group/services/services.hpp"
 
 #include "protocol/registry/registry.hpp"
-#include "worker/signals/stop_signal.hpp"
+#include "worker/signals/signals.hpp"
 
 #include <cohort/worker.hpp>
 

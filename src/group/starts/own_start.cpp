@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "group/starts/start_way.hpp"
 #include "start/copies/copies.hpp"
-#include "worker/main/copy.hpp"
-#include "worker/report/attachments.hpp"
+#include "worker/main/worker_main.hpp"
+#include "worker/report/report.hpp"
 
 #include <chrono>
 #include <utility>

@@ -6,7 +6,7 @@
 #include "protocol/record/error_json.hpp"
 #include "protocol/registry/exception.hpp"
 #include "protocol/registry/registry.hpp"
-#include "worker/main/unknown_function.hpp"
+#include "worker/main/worker_main.hpp"
 
 #include <cohort/detail/pool_plan.hpp>
 #include <cohort/errors.hpp>

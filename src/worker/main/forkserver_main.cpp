@@ -12,7 +12,7 @@
 #include "start/copies/copies.hpp"
 #include "start/exec/clone.hpp"
 #include "start/forkserver/forkserver_client.hpp"
-#include "worker/main/run_worker.hpp"
+#include "worker/main/worker_main.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #include "worker/report/report.hpp"
 
+#include "base/files/carrier.hpp"
+#include "base/files/descriptor.hpp"
+#include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
+#include "base/sys/socket.hpp"
+#include "protocol/record/control.hpp"
 #include "protocol/record/error_json.hpp"
 
+#include <atomic>
 #include <chrono>
-
 #include <csignal>
+#include <cstdlib>
+
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -163,6 +170,81 @@ void report::raised(const error_record& error) noexcept {
             json.clear();
     }
     finish(0, json.size());
+}
+
+namespace {
+
+constinit std::atomic<report*> noting{nullptr};
+
+void note_exit() noexcept {
+    if (report* const progress = noting.load(std::memory_order_relaxed))
+        progress->exiting();
+}
+
+[[noreturn]] void end_process(int status) noexcept {
+    note_exit();
+    for (;;)
+        ::syscall(SYS_exit_group, status);
+}
+
+}  // namespace
+
+void report_exit(report& progress) noexcept {
+    noting = &progress;
+    std::atexit(note_exit);
+    std::at_quick_exit(note_exit);
+}
+
+}  // namespace cohort::worker
+
+// Async-signal-safe, as they must be. Weak, so that a program with a static libc links.
+extern "C" [[gnu::weak, gnu::visibility("default")]] void _exit(int status) {
+    cohort::worker::end_process(status);
+}
+extern "C" [[gnu::weak, gnu::visibility("default")]] void _Exit(int status) noexcept {
+    cohort::worker::end_process(status);
+}
+
+namespace cohort::worker {
+namespace {
+
+int number_of(const protocol::control_order& order, std::uint32_t index) noexcept {
+    return order.first_attachment + static_cast<std::int32_t>(index);
+}
+
+}  // namespace
+
+void close_attachments_on_exec(const protocol::control_order& order) noexcept {
+    for (std::uint32_t i = 0; i < order.attachments; ++i)
+        base::close_on_exec(number_of(order, i));
+    if (order.results_fd >= 0)
+        base::close_on_exec(order.results_fd);
+}
+
+std::vector<detail::attachment> take_attachments(const protocol::control_order& order) {
+    std::vector<detail::attachment> taken;
+    taken.reserve(order.attachments);
+    for (std::uint32_t i = 0; i < order.attachments; ++i)
+        taken.push_back(base::own(base::unique_fd(number_of(order, i))));
+    return taken;
+}
+
+std::error_code send_attachments(const protocol::control_order& order,
+                                 std::span<const detail::attachment> attachments) {
+    std::vector<int> descriptors;
+    for (const auto& attached : attachments)
+        descriptors.push_back(*attached);
+    protocol::result_message message;
+    base::unique_fd carrier;
+    if (descriptors.size() > 1) {  // the host has one more for each worker until it takes results
+        std::error_code error;
+        carrier = base::pack(descriptors, error);
+        if (error)
+            return error;
+        message.packed = static_cast<std::uint32_t>(descriptors.size());
+        descriptors = {carrier.get()};
+    }
+    return base::send_message(order.results_fd, std::as_bytes(std::span(&message, 1)), descriptors);
 }
 
 }  // namespace cohort::worker

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 #include <system_error>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -75,5 +76,24 @@ private:
     std::atomic<bool> is_exiting_ = false;
     protocol::control_progress progress_;
 };
+
+/// From now on the time at which this process calls exit, quick_exit, _exit or _Exit is recorded,
+/// because the kernel closes its files, which others notice, before it tells of its end. exit first
+/// calls the handlers that are registered later.
+/// @source exit(3), _exit(2), which this library replaces as it does __cxa_throw
+void report_exit(report& progress) noexcept;
+
+// The descriptors that come with the arguments of a function worker, and go with its result.
+
+/// Makes them close-on-exec. Called before any code of the user's runs, because that may execute
+/// programs.
+void close_attachments_on_exec(const protocol::control_order& order) noexcept;
+
+/// Takes the descriptors over from their numbers in the order. Once.
+std::vector<detail::attachment> take_attachments(const protocol::control_order& order);
+
+/// Sends the descriptors that a result holds to the application.
+std::error_code send_attachments(const protocol::control_order& order,
+                                 std::span<const detail::attachment> attachments);
 
 }  // namespace cohort::worker
