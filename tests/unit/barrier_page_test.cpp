@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The state of a barrier, as parties and engines work on it.
-#include "share/sync/barrier_page.hpp"
+#include "share/sync/barrier.hpp"
 
 #include <doctest/doctest.h>
 

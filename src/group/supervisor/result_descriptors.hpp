@@ -3,7 +3,7 @@
 
 #include "base/files/dispose.hpp"
 #include "base/sys/descriptors.hpp"
-#include "share/channel/arrived.hpp"
+#include "share/channel/channel.hpp"
 
 #include <cohort/detail/registration.hpp>
 #include <cohort/outcome.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "share/arrays/arena_space.hpp"
+#include "share/arrays/arena.hpp"
 #include "share/cuda/segment.hpp"
 
 #include <cohort/detail/device_array.hpp>

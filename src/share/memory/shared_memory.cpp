@@ -6,8 +6,7 @@
 #include "base/files/settings.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/memfd.hpp"
-#include "share/memory/memory_file.hpp"
-#include "share/memory/segment_table.hpp"
+#include "share/memory/segment.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // The handles of one end, behind queue_reader and queue_writer.
 #include "base/files/fork_held.hpp"
 #include "loop/waits/watcher.hpp"
-#include "share/channel/arrived.hpp"
+#include "share/channel/channel.hpp"
 #include "share/channel/packet.hpp"
 #include "share/queue/blocking.hpp"
 #include "share/queue/passing.hpp"

@@ -4,7 +4,7 @@
 #include "base/sys/descriptors.hpp"
 #include "base/sys/fork_mark.hpp"
 #include "loop/waits/watcher.hpp"
-#include "share/channel/arrived.hpp"
+#include "share/channel/channel.hpp"
 #include "share/queue/only_waiter.hpp"
 #include "share/queue/refused.hpp"
 
