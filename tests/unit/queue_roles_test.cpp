@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Which end of a queue a process uses.
-#include "share/queue/roles.hpp"
+#include "share/queue/end.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,10 +5,8 @@
 #include "base/sys/descriptors.hpp"
 #include "loop/waits/waiters.hpp"
 #include "loop/waits/watcher.hpp"
-#include "share/queue/only_waiter.hpp"
-#include "share/queue/receive_edge.hpp"
-#include "share/queue/received_message.hpp"
-#include "share/queue/refused.hpp"
+#include "share/queue/end.hpp"
+#include "share/queue/received.hpp"
 
 #include <cohort/errors.hpp>
 

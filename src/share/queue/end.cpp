@@ -10,6 +10,7 @@
 #include "base/sys/fork_mark.hpp"
 #include "base/sys/socket.hpp"
 #include "loop/engine/engine.hpp"
+#include "loop/waits/watcher.hpp"
 
 #include <cohort/errors.hpp>
 
@@ -20,7 +21,47 @@
 #include <stdexcept>
 #include <utility>
 
+#include <sys/epoll.h>
+
 namespace cohort::share {
+
+waiter::~waiter() {
+    if (message && message->is_slow_to_free() && loop::engine::is_this_thread())
+        base::dispose(std::shared_ptr<const void>(std::move(message)));
+}
+
+using loop::watcher;
+
+void arm(const std::shared_ptr<end>& which, end::state& state, step wanted) {
+    auto& here = watcher::own();
+    if (which->which() == end::side::reader) {
+        if (!state.thread_waits())
+            here.arm(which, which->socket_ticket(), *state.socket, EPOLLIN | EPOLLONESHOT);
+        return;
+    }
+    if (wanted == step::done)
+        return;
+    using watch = end::state::watch;
+    if (wanted == step::without_slot) {
+        // The socket can be written, which is an event at once: to arm it again would be the next.
+        if (state.by_engine.armed == watch::each_receive)
+            return;
+        here.arm(which, which->socket_ticket(), *state.socket, EPOLLOUT | EPOLLET);
+        state.by_engine.armed = watch::each_receive;
+        return;
+    }
+    // A socket without events shows that the last reader is gone.
+    here.arm(which, which->socket_ticket(), *state.socket,
+             (wanted == step::must_wait ? EPOLLOUT : 0u) | EPOLLONESHOT);
+    state.by_engine.armed = watch::once;
+}
+
+void disarm(const std::shared_ptr<end>& which, end::state& state) {
+    if (state.by_engine.armed == end::state::watch::each_receive && state.socket)
+        watcher::forget(which->socket_ticket(), *state.socket);
+    state.by_engine.armed = end::state::watch::nothing;
+}
+
 namespace {
 
 /// The ends of this process by their sockets, so that an end that arrives twice is one.

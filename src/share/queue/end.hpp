@@ -3,12 +3,15 @@
 
 #include "base/files/descriptor.hpp"
 #include "base/sys/descriptors.hpp"
+#include "loop/engine/engine.hpp"
 #include "loop/waits/watcher.hpp"
 #include "share/channel/channel.hpp"
-#include "share/queue/line.hpp"
 
+#include <cohort/detail/border.hpp>
+#include <cohort/detail/duration.hpp>
 #include <cohort/detail/queue_end.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -17,8 +20,101 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 namespace cohort::share {
+
+/// Which ends of a queue a process uses. Until the queue is shared with another process it may use
+/// both. Then its first call decides, and the other end is given up, because a reader that held a
+/// writing end itself would never see the end of the stream.
+class roles {
+public:
+    enum class answer {
+        allowed,
+        gives_up_other,  // allowed, and from now on the other end is not needed
+        refused,         // this end was given up
+    };
+
+    answer read() noexcept { return use(role::reader); }
+    answer write() noexcept { return use(role::writer); }
+    /// Whether the process still has this end. Changes nothing.
+    bool may_read() const noexcept { return role_ != role::writer; }
+    bool may_write() const noexcept { return role_ != role::reader; }
+
+    /// The queue is passed to another process.
+    void share() noexcept { shared_ = true; }
+    /// @return false: too late, an end was given up
+    bool keep_both() noexcept {
+        if (role_ != role::undecided)
+            return role_ == role::both;
+        role_ = role::both;
+        return true;
+    }
+
+private:
+    enum class role { undecided, reader, writer, both };
+
+    answer use(role wanted) noexcept {
+        if (role_ == role::undecided) {
+            if (!shared_)
+                return answer::allowed;
+            role_ = wanted;
+            return answer::gives_up_other;
+        }
+        return role_ == wanted || role_ == role::both ? answer::allowed : answer::refused;
+    }
+
+    role role_ = role::undecided;
+    bool shared_ = false;
+};
+
+/// An operation that waits at an end of a queue.
+struct waiter {
+    using deadline = std::optional<detail::steady_time_point>;
+    waiter(detail::receiver operation, deadline d) : to(std::move(operation)), until(d) {}
+    waiter(detail::receiver operation, deadline d, std::shared_ptr<outgoing> put)
+        : to(std::move(operation)), until(d), message(std::move(put)) {}
+    waiter(const waiter&) = delete;
+    waiter& operator=(const waiter&) = delete;
+    /// On the engine's thread a put that was given up is freed in the background.
+    ~waiter();
+
+    const detail::receiver to;
+    deadline until;
+    std::shared_ptr<outgoing> message;  // of a put; null: still being written aside
+    // How long a put that is written aside may wait once that is done; empty for other operations.
+    std::optional<detail::steady_duration> patience;
+    std::optional<loop::timer_id> timer;  // only on the engine's thread
+};
+
+/// The operations that wait at one end, in the order of their calls.
+class line {
+public:
+    bool empty() const noexcept { return waiting_.empty(); }
+    void join(std::shared_ptr<waiter> w) { waiting_.push_back(std::move(w)); }
+    const std::shared_ptr<waiter>& first() const noexcept { return waiting_.front(); }
+    std::shared_ptr<waiter> take_first() {
+        auto taken = std::move(waiting_.front());
+        waiting_.pop_front();
+        return taken;
+    }
+    bool has(detail::operation_id id) const {
+        return std::ranges::any_of(waiting_, [id](const auto& w) { return w->to.id == id; });
+    }
+    /// @return null: it does not wait here
+    std::shared_ptr<waiter> take(detail::operation_id id) {
+        const auto found =
+            std::ranges::find_if(waiting_, [id](const auto& w) { return w->to.id == id; });
+        if (found == waiting_.end())
+            return nullptr;
+        auto taken = std::move(*found);
+        waiting_.erase(found);
+        return taken;
+    }
+
+private:
+    std::deque<std::shared_ptr<waiter>> waiting_;
+};
 
 class both_ends;
 
@@ -149,5 +245,39 @@ std::shared_ptr<end> end_of(end::side which, const detail::attachment& socket,
 
 /// Held while the roles of a queue change. A fork waits for it. Nothing else is locked under it.
 std::unique_lock<std::mutex> lock_ends();
+
+/// The calling thread, as the one that waits for the socket of an end, whose state is not locked
+/// meanwhile.
+class only_waiter {
+public:
+    using how = end::state::thread;
+    only_waiter(end& which, end::state& state, std::unique_lock<std::mutex>& lock, how way) noexcept
+        : which_(which), state_(state), lock_(lock) {
+        state_.at_socket = way;
+        lock_.unlock();
+    }
+    only_waiter(const only_waiter&) = delete;
+    only_waiter& operator=(const only_waiter&) = delete;
+    ~only_waiter() {
+        lock_.lock();
+        state_.at_socket = how::none;
+        state_.changed.notify_all();
+        if (!state_.waiting.empty())
+            loop::serve_soon(which_.shared_from_this());
+    }
+
+private:
+    end& which_;
+    end::state& state_;
+    std::unique_lock<std::mutex>& lock_;
+};
+
+/// Lets the engine serve an end when its socket has what those in line wait for. `state` is the
+/// end's own, and locked.
+/// @param wanted  what the last try of a put came to
+void arm(const std::shared_ptr<end>& which, end::state& state, step wanted);
+
+/// Called when no put waits: receives by others are no events any more.
+void disarm(const std::shared_ptr<end>& which, end::state& state);
 
 }  // namespace cohort::share

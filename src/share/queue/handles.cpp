@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
 // The handles of one end, behind queue_reader and queue_writer.
+#include "share/queue/handles.hpp"
+
+#include "base/files/descriptor.hpp"
 #include "base/files/fork_held.hpp"
+#include "base/sys/socket.hpp"
 #include "loop/waits/watcher.hpp"
 #include "share/channel/channel.hpp"
 #include "share/channel/packet.hpp"
 #include "share/queue/blocking.hpp"
-#include "share/queue/passing.hpp"
-#include "share/queue/received_message.hpp"
+#include "share/queue/received.hpp"
 
 #include <cohort/detail/encoder.hpp>
 #include <cohort/detail/queue_end.hpp>
@@ -26,6 +29,226 @@
 #include <stdexcept>
 #include <utility>
 #include <vector>
+
+namespace cohort::share {
+namespace {
+
+// Descriptions may come from any process. Receivers reserve room for the largest packet.
+constexpr std::uint64_t largest_inlined_ever = std::uint64_t{16} << 20;
+
+detail::attachment descriptor(detail::decoder& from) {
+    auto found = from.descriptor(from.integer_as<std::uint64_t>());
+    if (!found)
+        throw codec_error("a queue: its descriptor is missing");
+    return found;
+}
+
+}  // namespace
+
+void note_sharing(end& which) {
+    which.give_away();
+    const auto queue = which.queue.lock();
+    const auto guard = lock_ends();
+    if (queue)
+        queue->roles.share();
+}
+
+void write_end(detail::encoder& to, const end::open_descriptors& descriptors) {
+    to.unsigned_integer(to.attach(descriptors.socket));
+    if (descriptors.slots_file)
+        to.unsigned_integer(to.attach(descriptors.slots_file));
+    else
+        to.null();
+}
+
+void write_description(detail::encoder& to, const end::description& about) {
+    to.unsigned_integer(about.type);
+    to.unsigned_integer(about.capacity);
+    to.unsigned_integer(about.largest_inlined);
+    to.boolean(about.carries);
+}
+
+end::description read_description(detail::decoder& from, const end::description& expected) {
+    end::description about = expected;
+    about.type = from.integer_as<std::uint64_t>();
+    about.capacity = from.integer_as<std::uint64_t>();
+    const auto inlined = from.integer_as<std::uint64_t>();
+    about.carries = from.boolean();
+    if (about.type != expected.type)
+        throw codec_error("a queue of values of another type");
+    if (inlined > largest_inlined_ever)
+        throw codec_error("a queue: its packets are too large");
+    about.largest_inlined = static_cast<std::size_t>(inlined);
+    return about;
+}
+
+std::shared_ptr<end> read_end(detail::decoder& from, end::side which,
+                              const end::description& about) {
+    const auto socket = descriptor(from);
+    const auto slots = from.take_null() ? nullptr : descriptor(from);
+    if (!base::is_packet_socket(*socket) || (slots != nullptr) != (about.capacity > 0))
+        throw codec_error("a queue: its descriptors are none of a queue");
+    base::report_nothing(*socket);
+    auto found = end_of(which, socket, slots, about);
+    found->give_away();
+    return found;
+}
+
+// The handle of both ends, behind queue.
+namespace {
+
+[[noreturn]] void refuse_role(const char* used, const char* wanted) {
+    throw detail::given_up_end(
+        fmt::format("cohort: this process {} the queue; keep_both_ends() before "
+                    "if it is to {} as well",
+                    used, wanted));
+}
+[[noreturn]] void refuse_reading() { refuse_role("writes to", "read"); }
+[[noreturn]] void refuse_writing() { refuse_role("reads from", "write"); }
+
+}  // namespace
+}  // namespace cohort::share
+
+namespace cohort::detail::inline v0_1 {
+
+using namespace share;
+
+std::shared_ptr<both_ends> queue_ends::held() const {
+    if (auto both = both_.lock())
+        return both;
+    throw gone_end();
+}
+
+queue_ends::queue_ends(const queue_description& about) : both_(std::make_shared<both_ends>()) {
+    auto made = make_channel(about.capacity);
+    auto known = about;
+    known.largest_inlined = made.largest_inlined;
+    const auto reader = base::own(std::move(made.reader));
+    const auto writer = base::own(std::move(made.writer));
+    const auto slots = made.slots ? base::own(std::move(made.slots)) : nullptr;
+    both_->reader = end_of(queue_side::reader, reader, slots, known);
+    both_->writer = end_of(queue_side::writer, writer, slots, known);
+    both_->reader->queue = both_.firm();
+    both_->writer->queue = both_.firm();
+}
+
+queue_end queue_ends::for_reading() const {
+    const auto both = held();
+    std::shared_ptr<share::end> given_up;  // destroyed after the lock is released
+    auto guard = lock_ends();
+    const auto answer = both->roles.read();
+    if (answer == roles::answer::refused)
+        refuse_reading();
+    if (answer == roles::answer::gives_up_other)
+        given_up.swap(both->writer);
+    auto reader = both->reader;  // another thread's call may give it up once the lock is released
+    guard.unlock();
+    if (given_up && given_up->is_inherited())
+        given_up->close();
+    return queue_end(std::move(reader));
+}
+
+queue_end queue_ends::for_writing() const {
+    const auto both = held();
+    std::shared_ptr<share::end> given_up;
+    auto guard = lock_ends();
+    const auto answer = both->roles.write();
+    if (answer == roles::answer::refused)
+        refuse_writing();
+    if (answer == roles::answer::gives_up_other)
+        given_up.swap(both->reader);
+    auto writer = both->writer;
+    guard.unlock();
+    if (given_up && given_up->is_inherited())
+        given_up->close();
+    return queue_end(std::move(writer));
+}
+
+queue_end queue_ends::reader() const {
+    const auto both = held();
+    const auto guard = lock_ends();
+    if (!both->roles.may_read())
+        refuse_reading();
+    return queue_end(both->reader);
+}
+
+queue_end queue_ends::writer() const {
+    const auto both = held();
+    const auto guard = lock_ends();
+    if (!both->roles.may_write())
+        refuse_writing();
+    return queue_end(both->writer);
+}
+
+void queue_ends::keep_both() const {
+    const auto both = held();
+    const auto guard = lock_ends();
+    if (!both->roles.keep_both())
+        both->roles.may_read() ? refuse_writing() : refuse_reading();
+}
+
+void queue_ends::close() const {
+    const auto both = held();
+    std::shared_ptr<share::end> closed;
+    {
+        const auto guard = lock_ends();
+        closed = both->writer;
+    }
+    if (closed)
+        closed->close();
+}
+
+std::size_t queue_ends::waiting() const {
+    const auto both = held();
+    std::shared_ptr<share::end> any;
+    {
+        const auto guard = lock_ends();
+        any = both->reader ? both->reader : both->writer;
+    }
+    if (any->about().capacity == 0)
+        throw std::logic_error("cohort: size() of a queue without a capacity");
+    const auto opened = any->open();
+    return any->which() == queue_side::reader ? waiting_at_reader(*opened.socket, *opened.slots)
+                                              : waiting_at_writer(*opened.socket, *opened.slots);
+}
+
+void queue_ends::write(encoder& to) const {
+    const auto both = held();
+    const auto reading = reader();
+    const auto writing = writer();
+    reading.get()->give_away();
+    {
+        const auto guard = lock_ends();
+        both->roles.share();
+    }
+    to.array(4 + 4);
+    write_end(to, reading.get()->open());
+    write_end(to, writing.get()->open());
+    write_description(to, reading.get()->about());
+}
+
+queue_ends queue_ends::read(decoder& from, const queue_description& expected) {
+    from.array(4 + 4);
+    decoder descriptors = from;
+    for (int i = 0; i < 4; ++i)
+        from.value();
+    const auto about = read_description(from, expected);
+    auto reader = read_end(descriptors, queue_side::reader, about);
+    auto writer = read_end(descriptors, queue_side::writer, about);
+    const auto captured = reader->queue.lock();
+    const auto guard = lock_ends();
+    // In a forked copy the queue that was captured has its ends back.
+    const bool is_inherited = captured && captured->generation != base::process_generation();
+    auto both = is_inherited ? captured : std::make_shared<both_ends>();
+    both->generation = base::process_generation();
+    both->reader = std::move(reader);
+    both->writer = std::move(writer);
+    both->roles = roles();
+    both->roles.share();
+    return queue_ends(std::move(both));
+}
+
+}  // namespace cohort::detail::inline v0_1
 
 namespace cohort::share {
 

@@ -2,10 +2,8 @@
 // The awaited calls: tried at once on the caller's thread, completed later by the engine's.
 #include "base/files/settings.hpp"
 #include "loop/waits/watcher.hpp"
-#include "share/queue/receive_call.hpp"
-#include "share/queue/received_message.hpp"
-#include "share/queue/refused.hpp"
-#include "share/queue/socket_watch.hpp"
+#include "share/queue/end.hpp"
+#include "share/queue/received.hpp"
 
 #include <cohort/detail/duration.hpp>
 #include <cohort/errors.hpp>

@@ -3,7 +3,6 @@
 
 #include "base/sys/fork_mark.hpp"
 #include "share/queue/end.hpp"
-#include "share/queue/roles.hpp"
 
 #include <cohort/detail/encoder.hpp>
 

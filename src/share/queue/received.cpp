@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "share/queue/received_message.hpp"
+#include "share/queue/received.hpp"
 
+#include "base/files/dispose.hpp"
 #include "base/sys/descriptors.hpp"
 #include "base/sys/fork_mark.hpp"
 #include "loop/waits/watcher.hpp"
 #include "share/channel/channel.hpp"
-#include "share/queue/only_waiter.hpp"
-#include "share/queue/refused.hpp"
+#include "share/queue/end.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 namespace cohort::share {
 
@@ -131,6 +134,121 @@ void received_message::load_early() noexcept {
 bool received_message::is_quick() const noexcept {
     return !message_.arrived || !message_.arrived->spilled ||
            message_.arrived->spilled_size <= largest_quick_payload;
+}
+
+namespace {
+
+/// Four packets, or a quarter of what this process may have.
+constexpr std::uint64_t most_unclosed = 1012;
+
+/// Closes descriptors when it is destroyed, which is in the background.
+struct to_be_closed {
+    to_be_closed(std::shared_ptr<end> by, std::vector<base::unique_fd> came)
+        : of(std::move(by)), descriptors(std::move(came)) {
+        of.lock()->here().refused.unclosed += descriptors.size();
+    }
+    to_be_closed(const to_be_closed&) = delete;
+    to_be_closed& operator=(const to_be_closed&) = delete;
+    ~to_be_closed() {
+        for (auto& descriptor : descriptors)
+            base::close_received(std::move(descriptor));
+        const auto still = of.lock();
+        if (!still)
+            return;
+        auto& state = still->here();
+        state.refused.unclosed -= descriptors.size();
+        state.changed.notify_all();
+        try {
+            if (state.refused.are_awaited.exchange(false))
+                loop::serve_soon(still);
+        } catch (const std::exception&) {  // no engine: nobody is in line
+        }
+    }
+    std::weak_ptr<end> of;
+    std::vector<base::unique_fd> descriptors;
+};
+
+}  // namespace
+
+incoming_of::~incoming_of() {
+    if (refused.empty())
+        return;
+    try {
+        base::dispose(
+            std::make_shared<const to_be_closed>(of.shared_from_this(), std::move(refused)));
+    } catch (const std::exception&) {  // no memory
+        for (auto& descriptor : refused)
+            base::dispose(std::move(descriptor));
+    }
+}
+
+bool has_many_unclosed(const end::state& state) noexcept {
+    const auto unclosed = state.refused.unclosed.load();
+    return unclosed > 0 && unclosed >= std::min(most_unclosed, base::descriptor_limit() / 4);
+}
+
+bool await_closes(end::state& state) noexcept {
+    if (!has_many_unclosed(state))
+        return false;
+    state.refused.are_awaited = true;
+    return has_many_unclosed(state);
+}
+
+namespace {
+
+/// What the receive has come to.
+struct received {
+    explicit received(end& by, const end::state& state) : from(by.opened(state)), came(by) {}
+    end::open_descriptors from;
+    incoming_of came;
+    step result = step::must_wait;
+    std::exception_ptr wrong;
+
+    void receive_now() noexcept {
+        try {
+            result = receive(from.borrow(), came, may_wait::no);
+        } catch (...) {
+            wrong = std::current_exception();
+        }
+    }
+};
+
+void take(end& into, received& from) {
+    end::state& state = into.here();
+    const std::lock_guard guard(state.mutex);
+    state.at_socket = end::state::thread::none;
+    for (auto& message : from.came.messages)
+        store(state, std::move(message));
+    if (from.wrong)
+        state.wrong = std::move(from.wrong);
+    state.changed.notify_all();
+}
+
+}  // namespace
+
+bool would_receive(const end& which, const end::state& state) noexcept {
+    return which.which() == end::side::reader && which.is_given_away() && state.socket &&
+           state.stored.empty() && !state.wrong && !state.thread_waits();
+}
+
+void receive_in_call(const std::shared_ptr<end>& which, end::state& state,
+                     base::callback<void(step)> then) {
+    auto& runtime = loop::watcher::own().runtime();
+    runtime.start_output();
+    const auto answer = std::make_shared<received>(*which, state);
+    const auto taken = [which, answer, then = std::move(then)] {
+        take(*which, *answer);
+        then(answer->result);
+    };
+    runtime.output().post([&runtime, answer, taken] {
+        runtime.output().call(
+            [answer] {
+                answer->receive_now();
+                return 0;
+            },
+            [&runtime, taken](int) { runtime.loop().post(taken); });
+    });
+    state.at_socket = end::state::thread::tries;
 }
 
 }  // namespace cohort::share
