@@ -6,7 +6,6 @@
 #include "base/files/descriptor.hpp"
 #include "base/sys/descriptors.hpp"
 #include "share/cuda/segment.hpp"
-#include "share/cuda/segment_table.hpp"
 
 #include <cohort/cuda.hpp>
 #include <cohort/detail/codec.hpp>

@@ -1,21 +1,159 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <cohort/detail/device_array.hpp>
+#include "share/arrays/place.hpp"
 
 #include "base/files/settings.hpp"
-#include "share/arrays/place.hpp"
+#include "base/sys/leaked.hpp"
+#include "share/arrays/arena.hpp"
+#include "share/cuda/lease.hpp"
 #include "share/cuda/segment.hpp"
-#include "share/cuda/work.hpp"
+#include "share/cuda/session.hpp"
 
+#include <cohort/cuda.hpp>
+#include <cohort/detail/device_array.hpp>
 #include <cohort/detail/encoder.hpp>
 #include <cohort/errors.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 namespace cohort::detail::inline v0_1 {
+namespace {
+
+/// What is to be done when the lease of adopted memory ends.
+class adoption {
+public:
+    explicit adoption(std::function<void()> release) : release_(std::move(release)) {}
+
+    /// From now on the memory is to be released. Without memory there is only the function to call.
+    void begin(const std::shared_ptr<share::device::segment>& memory) {
+        if (memory) {
+            share::device::segment_table::own().note_adopted(*memory);
+            number_ = memory->described().number;
+            device_ = memory->device();
+        }
+        begun_.store(true, std::memory_order_release);
+    }
+
+    /// A lease ends also if its memory could not be adopted, and must not release then.
+    void end() {
+        if (!begun_.load(std::memory_order_acquire))
+            return;
+        std::optional<share::device::operation>
+            current;  // memory of cuMemAlloc is freed in a context
+        if (device_) {
+            share::device::segment_table::own().forget_adopted(number_);
+            try {
+                current.emplace(share::device::session::open(), *device_, "end of adopted memory");
+            } catch (const std::exception&) {
+                // `release` is called in any case.
+            }
+        }
+        if (release_)
+            release_();
+    }
+
+private:
+    const std::function<void()> release_;
+    std::uint64_t number_ = 0;
+    std::optional<int> device_;
+    std::atomic<bool> begun_ = false;
+};
+
+}  // namespace
+
+device_array adopt_device_memory(void* data, std::size_t elements, std::size_t element_bytes,
+                                 std::size_t alignment, std::function<void()> release) {
+    share::require_alignment(static_cast<std::byte*>(data), alignment);
+    const std::size_t shape[] = {elements};
+    strided layout(shape, element_bytes);
+    const auto adopted = std::make_shared<adoption>(std::move(release));
+    auto lease = share::lease::make([adopted] { adopted->end(); });
+    std::shared_ptr<share::device::segment> memory;
+    std::size_t offset = 0;
+    if (elements != 0) {
+        memory = share::device::segment::adopt(data, elements * element_bytes, std::move(lease));
+        offset = static_cast<std::size_t>(static_cast<std::byte*>(data) - memory->data());
+    }
+    device_array made(memory, std::move(layout), offset);
+    adopted->begin(memory);
+    return made;
+}
+
+}  // namespace cohort::detail::inline v0_1
+
+namespace cohort {
+namespace share::device {
+namespace {
+
+constexpr std::size_t tried_bytes = std::size_t{2} << 20;
+
+/// Hands memory from this process to itself as to another one. Drivers exist that say they can do
+/// this, and fail.
+std::string try_it() {
+    try {
+        const auto made = segment::make(0, tried_bytes);
+        segment_handle sent = made->described();
+        sent.number = ~sent.number;  // else the segment would be found, and not mapped again
+        (void)segment::arrived(sent);
+    } catch (const std::exception& e) {
+        return e.what();
+    }
+    return "";
+}
+
+std::string why_not() {
+    const auto& why = base::leaked([] { return try_it(); });
+    if (!why.empty() || session::is_usable())
+        return why;
+    return try_it();  // says that this is a forked copy
+}
+
+}  // namespace
+
+}  // namespace share::device
+
+bool cuda::available() { return share::device::why_not().empty(); }
+
+std::string cuda::why_not() { return share::device::why_not(); }
+
+}  // namespace cohort
+
+namespace cohort::detail::inline v0_1 {
+
+namespace {
+constexpr std::size_t step = 256;  // as memory of cudaMalloc is aligned
+}
+
+struct device_arena::state {
+    explicit state(std::shared_ptr<share::device::segment> made)
+        : memory(std::move(made)), space(memory->size(), step) {}
+
+    const std::shared_ptr<share::device::segment> memory;
+    share::arena_space space;
+};
+
+device_arena::device_arena(int device, std::size_t bytes)
+    : state_(std::make_shared<state>(
+          share::device::segment::make(device, std::max<std::size_t>(bytes, 1)))) {}
+
+device_array device_arena::take(std::span<const std::size_t> shape, std::size_t element_bytes,
+                                std::size_t alignment) const {
+    strided layout(shape, element_bytes);
+    const std::size_t bytes = layout.size() * element_bytes;
+    const std::size_t first = bytes == 0 ? 0 : state_->space.take(bytes, alignment);
+    return {state_->memory, std::move(layout), first};
+}
+
 namespace {
 
 using share::device::driver::address;

@@ -5,9 +5,8 @@
 #include "base/files/name.hpp"
 #include "base/files/settings.hpp"
 #include "base/sys/descriptors.hpp"
-#include "share/cuda/segment_end.hpp"
-#include "share/cuda/segment_table.hpp"
-#include "share/cuda/work.hpp"
+#include "base/sys/leaked.hpp"
+#include "share/cuda/session.hpp"
 
 #include <cohort/errors.hpp>
 #include <cohort/sharing.hpp>
@@ -17,12 +16,131 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <mutex>
 #include <new>
 #include <utility>
 
 #include <fcntl.h>
 
 namespace cohort::share::device {
+namespace {
+
+struct kept_remains {
+    mutable std::mutex mutex;
+    mutable std::vector<remains> all;  // under the mutex
+};
+
+const kept_remains& kept() {
+    return base::leaked([] { return kept_remains(); });
+}
+
+/// Makes a call for a device. Nobody can be given its errors.
+/// @return false: a stream captures, so the device can't be waited for
+template <class Call>
+bool attempt(const remains& left, int device, Call call) {
+    try {
+        call(operation(session::open(), device, array_of(left.described.bytes, device)));
+    } catch (const sharing_error& e) {
+        return e.code().value() != EBUSY;
+    }
+    return true;
+}
+
+void end_or_keep(remains left) {
+    const auto await = [&left](int device) { return attempt(left, device, &await_device); };
+    if (!std::ranges::all_of(left.users, await)) {
+        const std::lock_guard guard(kept().mutex);
+        kept().all.push_back(std::move(left));
+    } else if (left.opened != 0) {
+        (void)attempt(left, left.users.back(), [&left](const operation& with) {
+            (void)with.calls().close_ipc_handle(left.opened);
+        });
+    }
+}
+
+}  // namespace
+
+void end_kept() {
+    std::vector<remains> all;
+    {
+        const std::lock_guard guard(kept().mutex);
+        all.swap(kept().all);
+    }
+    for (auto& left : all)
+        end_or_keep(std::move(left));
+}
+
+void end(remains left) {
+    end_kept();
+    end_or_keep(std::move(left));
+}
+
+std::shared_ptr<segment> segment_table::find(std::uint64_t number) {
+    const std::lock_guard guard(mutex);
+    const auto at = by_number_.find(number);
+    return at == by_number_.end() ? nullptr : at->second.lock();
+}
+
+std::shared_ptr<segment> segment_table::keep(const std::shared_ptr<segment>& fresh) {
+    const std::lock_guard guard(mutex);
+    auto& known = by_number_[fresh->described().number];
+    if (auto first = known.lock())
+        return first;
+    known = fresh;
+    return fresh;
+}
+
+void segment_table::remove(std::uint64_t number) noexcept {
+    const std::lock_guard guard(mutex);
+    if (const auto at = by_number_.find(number); at != by_number_.end() && at->second.expired())
+        by_number_.erase(at);
+}
+
+void segment_table::note_adopted(const segment& known) {
+    std::optional<base::file_id> lease;
+    if (known.described().lease)
+        lease = base::id_of(*known.described().lease);
+    const std::lock_guard guard(mutex);
+    adopted_[known.described().number] = {reinterpret_cast<driver::address>(known.data()),
+                                          known.device(), known.size(), lease};
+}
+
+segment_table::whereabouts segment_table::adopted(std::uint64_t number) {
+    const std::lock_guard guard(mutex);
+    const auto at = adopted_.find(number);
+    return at == adopted_.end() ? whereabouts() : at->second;
+}
+
+void segment_table::forget_adopted(std::uint64_t number) noexcept {
+    const std::lock_guard guard(mutex);
+    adopted_.erase(number);
+}
+
+mapping::mapping(const operation& with, const allocation& memory, std::size_t bytes)
+    : mapping() {  // so that the destructor runs if this throws
+    bytes_ = bytes;
+    with.require(with.calls().reserve, &address_, bytes, 0U, 0U, 0U);
+    calls_ = &with.calls();
+    with.require(with.calls().map, address_, bytes, 0U, memory.get(), 0U);
+    is_mapped_ = true;
+    allow(with, address_, bytes, with.device());
+}
+
+mapping::~mapping() {
+    if (calls_ == nullptr)
+        return;
+    const beside_captures mode(*calls_);
+    if (is_mapped_)
+        (void)calls_->unmap(address_, bytes_);
+    (void)calls_->free_address(address_, bytes_);
+}
+
+void allow(const operation& with, driver::address address, std::size_t bytes, int device) {
+    driver::access wanted;
+    wanted.where.id = device;
+    with.require(with.calls().set_access, address, bytes, &wanted, 1U);
+}
+
 namespace {
 
 driver::allocation_properties properties_on(int device) {
