@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // The feed of a worker on another machine.
-#include "output/streams/far_writer.hpp"
+#include "output/streams/far_streams.hpp"
 
 #include <doctest/doctest.h>
 

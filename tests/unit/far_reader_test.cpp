@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // When a stream from another machine gives its parts to its sinks. The loop never ends: each case
 // has a process of its own.
-#include "output/streams/far_reader.hpp"
+#include "output/streams/far_streams.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"

@@ -2,7 +2,7 @@
 // The directory of a group's logs, and what is removed of it when the start of the group fails.
 #include "loop/runtime/runtime.hpp"
 #include "output/streams/group_streams.hpp"
-#include "output/targets/log_directory.hpp"
+#include "output/targets/files.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "scratch.hpp"

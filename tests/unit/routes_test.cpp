@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "output/routes/names.hpp"
+#include "output/routes/pattern.hpp"
 #include "output/routes/routes.hpp"
 
 #include <cohort/command.hpp>

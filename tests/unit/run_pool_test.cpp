@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include "output/lines/run_pool.hpp"
+#include "output/lines/capture.hpp"
 
 #include <doctest/doctest.h>
 

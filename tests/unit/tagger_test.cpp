@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // How lines look in a file of many workers and on a terminal.
-#include "output/lines/tagger.hpp"
+#include "output/lines/splitter.hpp"
 
 #include <doctest/doctest.h>
 

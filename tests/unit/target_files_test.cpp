@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // How the files that workers' text goes into are opened and written.
 #include "output/targets/files.hpp"
-#include "output/targets/written_file.hpp"
 #include "reporter.hpp"
 #include "sys_support.hpp"
 #include "target_place.hpp"

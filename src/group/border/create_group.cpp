@@ -5,7 +5,7 @@
 #include "base/sys/credentials.hpp"
 #include "group/border/impossible.hpp"
 #include "group/state/local_group.hpp"
-#include "output/routes/names.hpp"
+#include "output/routes/pattern.hpp"
 #include "output/targets/call_threads.hpp"
 #include "protocol/registry/mark.hpp"
 #include "protocol/registry/registry.hpp"

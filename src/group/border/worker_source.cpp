@@ -3,7 +3,6 @@
 
 #include "base/sys/descriptors.hpp"
 #include "group/border/create_group.hpp"
-#include "output/routes/names.hpp"
 #include "output/routes/pattern.hpp"
 
 #include <cohort/errors.hpp>

@@ -4,7 +4,6 @@
 #include "base/sys/descriptors.hpp"
 #include "output/targets/call_threads.hpp"
 #include "output/targets/files.hpp"
-#include "output/targets/written_file.hpp"
 #include "protocol/record/error_json.hpp"
 
 #include <cohort/detail/duration.hpp>

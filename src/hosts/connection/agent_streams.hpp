@@ -9,7 +9,7 @@
 #include "hosts/link/frame_reader.hpp"
 #include "loop/engine/engine.hpp"
 #include "output/streams/group_streams.hpp"
-#include "output/streams/stream_relay.hpp"
+#include "output/streams/stream_sinks.hpp"
 
 #include <cstddef>
 #include <cstdint>

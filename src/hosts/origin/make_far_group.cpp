@@ -2,12 +2,12 @@
 #include "hosts/origin/make_far_group.hpp"
 
 #include "group/border/create_group.hpp"
-#include "hosts/origin/hosts_state.hpp"
 #include "hosts/origin/division.hpp"
 #include "hosts/origin/far_group.hpp"
+#include "hosts/origin/hosts_state.hpp"
 #include "hosts/values/refusal.hpp"
-#include "output/routes/names.hpp"
-#include "output/targets/base_directories.hpp"
+#include "output/routes/pattern.hpp"
+#include "output/targets/files.hpp"
 
 #include <cohort/host_errors.hpp>
 

@@ -3,7 +3,7 @@
 
 #include "base/sys/descriptors.hpp"
 #include "loop/engine/engine.hpp"
-#include "output/pipes/stream_reader.hpp"
+#include "output/pipes/pipe.hpp"
 
 #include <atomic>
 #include <chrono>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "output/routes/routes.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,5 +32,11 @@ std::string expand(std::string_view pattern, const pattern_values& values);
 std::string at_attempt(std::string_view expanded, int attempt);
 /// Whether expand() has left a place there for the number of an attempt.
 bool names_attempt(std::string_view expanded) noexcept;
+
+/// What patterns name in this process: this host, and eight new random letters.
+route_names names_for(std::string group);
+
+/// The name of a run of options::logs().
+std::string run_id_of(const detail::log_settings& logs, const route_names& names);
 
 }  // namespace cohort::output

@@ -2,7 +2,6 @@
 #include "output/routes/routes.hpp"
 
 #include "output/routes/asked_streams.hpp"
-#include "output/routes/names.hpp"
 #include "output/routes/pattern.hpp"
 #include "protocol/order/worker_plan.hpp"
 

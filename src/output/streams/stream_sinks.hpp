@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "base/sys/callback.hpp"
 #include "loop/engine/engine.hpp"
 #include "output/lines/capture.hpp"
-#include "output/lines/run_pool.hpp"
 #include "output/lines/splitter.hpp"
-#include "output/pipes/stream_reader.hpp"
+#include "output/pipes/pipe.hpp"
 #include "output/routes/routes.hpp"
 #include "output/streams/line_hub.hpp"
-#include "output/streams/stream_relay.hpp"
 #include "output/targets/target.hpp"
 
 #include <cohort/output.hpp>
+#include <cohort/policies.hpp>
 
 #include <cstddef>
 #include <map>
@@ -24,6 +24,27 @@
 #include <vector>
 
 namespace cohort::output {
+
+/// One stream of one start of one worker.
+struct stream_origin {
+    int index;    // of the worker
+    int attempt;  // how often it was started before
+    stream from;
+    std::shared_ptr<const std::string> host = {};  // null: this machine
+};
+
+/// Brings streams to another machine, which has the group's queue. Used on the output thread.
+class stream_relay {
+public:
+    virtual ~stream_relay() = default;
+    /// Takes bytes, also without room.
+    virtual void take(const stream_origin& of, when_full full, std::string_view bytes) = 0;
+    /// Asked only for a stream that waits for room.
+    virtual bool has_room(const stream_origin& of) const = 0;
+    /// Calls `then` once, when there is room.
+    virtual void when_room(const stream_origin& of, base::callback<bool()> then) = 0;
+    virtual void end_stream(const stream_origin& of) = 0;
+};
 
 /// For a note: how many bytes of a stream are missing, and why. Empty: none.
 std::string left_out(std::uint64_t bytes, stream from, std::string_view why);

@@ -2,7 +2,7 @@
 #include "output/targets/call_threads.hpp"
 
 #include "base/sys/threads.hpp"
-#include "output/targets/of_loop.hpp"
+#include "output/targets/target.hpp"
 
 #include <algorithm>
 #include <atomic>

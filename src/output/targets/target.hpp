@@ -4,18 +4,19 @@
 #include "base/sys/descriptors.hpp"
 #include "loop/engine/engine.hpp"
 #include "output/lines/backlog.hpp"
-#include "output/lines/line_formatter.hpp"
+#include "output/lines/splitter.hpp"
 #include "output/targets/call_threads.hpp"
-#include "output/targets/console.hpp"
-#include "output/targets/written_file.hpp"
+#include "output/targets/files.hpp"
 
 #include <cohort/detail/line_run.hpp>
 #include <cohort/detail/sink.hpp>
 #include <cohort/output.hpp>
 #include <cohort/policies.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,7 +25,66 @@
 #include <utility>
 #include <vector>
 
+namespace cohort::loop {
+class engine;
+}
+
 namespace cohort::output {
+
+/// A value that a process has once, made with its loop.
+template <class T>
+struct of_loop {
+    const loop::engine& loop;
+    T value;
+};
+
+/// The value of the process whose loop this is. Made if need be and leaked on purpose. A forked
+/// copy of this process has another loop, because the threads are its parent's.
+template <class T>
+T& latest_of(std::atomic<of_loop<T>*>& latest, loop::engine& loop) {
+    auto* seen = latest.load();
+    while (!seen || &seen->loop != &loop) {
+        std::unique_ptr<of_loop<T>> fresh(new of_loop<T>{loop, T(loop)});
+        if (latest.compare_exchange_strong(seen, fresh.get()))
+            seen = fresh.release();
+    }
+    return seen->value;
+}
+
+/// How text looks on this program's stdout or stderr.
+[[nodiscard]] line_style console_style(int fd, bool no_color) noexcept;
+
+/// What writes to one of this program's own streams, for all groups. One thread, so that lines stay
+/// whole, and so that a stream that takes nothing holds up one thread only.
+struct console_writer {
+    explicit console_writer(loop::engine& loop) : thread(loop, std::chrono::hours(1), 1) {}
+    /// That of a process, whose engine is `loop`. Made if need be and leaked on purpose.
+    /// @param fd  STDOUT_FILENO or STDERR_FILENO
+    static console_writer& of(loop::engine& loop, int fd);
+
+    call_threads thread;
+    std::atomic<std::size_t> of_ended = 0;  // bytes that wait although their groups have ended
+};
+
+/// The lines that a console keeps of one target after the end of its group, as long as this object
+/// lives. Bounded, because groups that end would else fill memory with lines that no console takes.
+class kept_lines {
+public:
+    explicit kept_lines(console_writer* console) noexcept : console_(console) {}
+    kept_lines(const kept_lines&) = delete;
+    kept_lines& operator=(const kept_lines&) = delete;
+    ~kept_lines();
+
+    /// Null: the target is no console.
+    console_writer* console() const noexcept { return console_; }
+    bool are_counted() const noexcept { return bytes_ != 0; }
+    /// Counts them, once. @return whether the console may keep them
+    [[nodiscard]] bool count(std::uint64_t bytes) noexcept;
+
+private:
+    console_writer* const console_;
+    std::size_t bytes_ = 0;
+};
 
 struct target_settings {
     std::string name;  // for notes: "logs/0.log", "stdout"
