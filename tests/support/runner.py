@@ -392,7 +392,7 @@ class Run:
 # Lines and names of functions are enough for stacks. The rest of -g takes a seventh of the library's time to compile,
 # and makes its file three times as large, of which each trace needs all.
 STACKS = "-Dcpp_args=-g1"
-SANITIZER = ["-Dtests=true", "-Dexamples=false", "-Db_lundef=false", "-Doptimization=1", "-Dunity_size=48"]
+SANITIZER = ["-Dtests=true", "-Dexamples=false", "-Db_lundef=false", "-Doptimization=1", "-Dunity_size=32"]
 
 
 def flavour_called(name):
