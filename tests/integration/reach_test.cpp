@@ -2,6 +2,7 @@
 // Hosts that are reached by commands of this machine: each agent is this program.
 #include "group_test.hpp"
 #include "pool_support.hpp"
+#include "procfs.hpp"
 #include "relay_support.hpp"
 #include "scratch.hpp"
 
@@ -263,6 +264,16 @@ GROUP_TEST("reach: cancelled when one host is there and another hangs, all have 
     co_await until(executor, [&] { return ended.done(); });
     CHECK(ended.aborted());
     CHECK(left == "");
+}
+
+GROUP_TEST("reach: an awaitable that is dropped closes its links at once") {
+    const auto how = nearby_hosts().hosts("alpha", "beta");
+    (void)cohort::reach(how);  // the library's own descriptors are there now
+    const auto before = open_descriptors();
+    for (int i = 0; i < 100; ++i)
+        (void)cohort::reach(how);
+    CHECK(open_descriptors() == before);
+    co_return;
 }
 
 }  // namespace reach_test

@@ -34,14 +34,15 @@ connection::connection(loop::engine& loop, base::unique_fd in,
     : loop_(loop), ours_(how.ours), session_(how.session.value_or(0)),
       knows_session_(how.session.has_value()), reader_(other(how.ours), how.largest, how.session),
       lease_(how.lease, std::chrono::steady_clock::now()) {
-    out_ = std::make_shared<output::pipe_writer>(loop_, std::move(out));
     in_fd_ = std::move(in);
+    out_fd_ = std::move(out);
 }
 
 connection::~connection() = default;
 
 void connection::begin(std::weak_ptr<listener> to) {
     listener_ = std::move(to);
+    out_ = std::make_shared<output::pipe_writer>(loop_, std::move(out_fd_));
     in_ = std::make_shared<output::pipe_reader>(loop_, std::move(in_fd_), shared_from_this(),
                                                 std::make_shared<std::atomic<int>>(0));
     in_->begin();
@@ -140,7 +141,7 @@ void connection::abandon() {
 
 /// What is urgent, small messages and a piece of a large one go out in one write.
 void connection::pump() {
-    if (is_.writing || is_.over || !knows_session_)
+    if (is_.writing || is_.over || !knows_session_ || !out_)
         return;
     if (waiting_.empty()) {
         if (is_.finishing)
@@ -261,7 +262,8 @@ void connection::over(const connection_end& how) {
         loop_.timer().cancel(*std::exchange(timer_, std::nullopt));
     waiting_.clear();
     bytes_.unsent = 0;
-    out_->end();
+    if (out_)
+        out_->end();
     in_.reset();
     if (const auto to = listener_.lock())
         to->ended(how);

@@ -126,7 +126,9 @@ private:
     frame_reader reader_;
     lease lease_;
     std::weak_ptr<listener> listener_;
-    base::unique_fd in_fd_;  // until begin()
+    // Until begin(). What never begins is closed by any thread that lets go of it.
+    base::unique_fd in_fd_;
+    std::shared_ptr<base::unique_fd> out_fd_;
     std::shared_ptr<output::pipe_reader> in_;
     std::shared_ptr<output::pipe_writer> out_;
     std::deque<waiting> waiting_;  // to be written

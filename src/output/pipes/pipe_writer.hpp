@@ -32,7 +32,8 @@ private:
     base::unique_fd always_readable_;
 };
 
-/// Feeds a worker by a pipe. A text is over when the pipe has taken all of it.
+/// Feeds a worker by a pipe. A text is over when the pipe has taken all of it. Belongs to the
+/// loop's thread, which destroys it, too.
 ///
 /// All calls on the pipe are made by engine::call(), because each takes the pipe's lock, which a
 /// worker can hold for as long as it likes.
