@@ -41,7 +41,9 @@ public:
           place_(std::make_shared<reserved_place>(std::move(place))) {}
 
     void operator()(const pool_ref& pool, const receiver& to) const {
-        submit_call(pool, std::move(*call_), limits_, std::move(*place_), to);
+        // A copy of this call may begin again, because Asio's deferred operations may.
+        submit_call(pool, call_.use_count() == 1 ? std::move(*call_) : *call_, limits_,
+                    std::move(*place_), to);
     }
 
 private:

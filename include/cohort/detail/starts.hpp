@@ -53,12 +53,15 @@ asio::any_io_executor lasting_executor_of(const Handler& handler) {
         return erased<asio::system_executor>();
 }
 
-/// Starts on the executor of the handler.
+/// Starts on the executor of the handler. Can't be copied, because it starts once: one that Asio
+/// has deferred is moved into its initiation.
 /// @tparam Result  made of `From` and the executor; its begin() makes the call
 template <class Result, class From>
 class start_at_handler {
 public:
     explicit start_at_handler(From from) : from_(std::move(from)) {}
+    start_at_handler(start_at_handler&&) = default;
+    start_at_handler& operator=(start_at_handler&&) = delete;
     static constexpr bool cancels_on_any_thread = true;
 
     template <class Handler>
