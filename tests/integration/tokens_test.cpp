@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <future>
 #include <memory>
@@ -30,6 +31,8 @@ namespace {
 int twice(int n) { return 2 * n; }
 void nothing() {}
 
+std::size_t length(const std::string& text) { return text.size(); }
+
 struct no_argument {};
 void to_json(nlohmann::json&, const no_argument&) { throw std::domain_error("not today"); }
 void from_json(const nlohmann::json&, no_argument&) {}
@@ -47,6 +50,66 @@ concept may_join = requires(cohort::group& group, Args... args) {
 static_assert(may_join<> && may_join<std::chrono::seconds> && may_join<asio::use_future_t<>> &&
               may_join<std::chrono::seconds, asio::use_future_t<>>);
 static_assert(!may_join<int> && !may_join<double> && !may_join<std::chrono::seconds, int>);
+
+using deferred = asio::experimental::deferred_t;
+template <class Call>
+constexpr bool may_begin_twice = std::is_copy_constructible_v<Call>;
+static_assert(!may_begin_twice<decltype(cohort::spawn(cohort::command("true"), 1, deferred()))> &&
+              !may_begin_twice<decltype(cohort::execute(cohort::command("true"), deferred()))> &&
+              !may_begin_twice<decltype(cohort::start_pool(1, deferred()))> &&
+              !may_begin_twice<decltype(cohort::reach(cohort::ssh("a"), deferred()))>);
+
+/// An executor of a pool of threads that says nothing of its context.
+struct hidden_executor {
+    asio::thread_pool::executor_type real;
+
+    template <class F>
+    void execute(F&& f) const {
+        asio::post(real, std::forward<F>(f));
+    }
+    bool operator==(const hidden_executor&) const = default;
+};
+
+/// A cancellation slot that notes which thread has emptied it.
+struct noting_slot {
+    std::thread::id* emptied_by;
+
+    bool is_connected() const noexcept { return true; }
+    bool has_handler() const noexcept { return true; }
+    template <class Handler, class... Args>
+    void emplace(Args&&...) const {}
+    void clear() const { *emptied_by = std::this_thread::get_id(); }
+    bool operator==(const noting_slot&) const = default;
+};
+
+/// A handler on such an executor, with such a slot.
+struct hidden_handler {
+    hidden_executor executor;
+    noting_slot slot;
+    std::promise<std::thread::id>* called_by;
+
+    using executor_type = hidden_executor;
+    executor_type get_executor() const noexcept { return executor; }
+    using cancellation_slot_type = noting_slot;
+    cancellation_slot_type get_cancellation_slot() const noexcept { return slot; }
+    template <class... Results>
+    void operator()(const Results&...) const {
+        called_by->set_value(std::this_thread::get_id());
+    }
+};
+
+/// An executor of a context that counts no work.
+struct uncounted_executor {
+    asio::io_context* context;
+
+    asio::io_context& query(asio::execution::context_t) const noexcept { return *context; }
+    uncounted_executor require(asio::execution::blocking_t::never_t) const { return *this; }
+    template <class F>
+    void execute(F&& f) const {
+        asio::post(*context, std::forward<F>(f));
+    }
+    bool operator==(const uncounted_executor&) const = default;
+};
 
 }  // namespace
 
@@ -97,6 +160,35 @@ GROUP_TEST("tokens: without a place a start is on the executor of its handler") 
     CHECK(co_await elsewhere.join());
 }
 
+TEST_CASE("tokens: a slot is emptied where its handler is called, also by a hidden context") {
+    const leak_guard guard;
+    asio::thread_pool threads(1), groups(1);  // the second one posts to the first to its end
+    auto group = cohort::spawn(groups, cohort::command("true"), 1, asio::use_future).get();
+    std::thread::id emptied_by;
+    std::promise<std::thread::id> joined;
+    group.join(hidden_handler{{threads.get_executor()}, {&emptied_by}, &joined});
+    const auto called_by = joined.get_future().get();
+    CHECK(emptied_by == called_by);
+    threads.join();
+    CHECK(called_by != std::this_thread::get_id());
+}
+
+TEST_CASE("tokens: a call keeps the context at work whose executor counts no work") {
+    const leak_guard guard;
+    asio::io_context context;
+    bool has_joined = false;
+    cohort::group group;
+    cohort::spawn(
+        context, cohort::command("sleep", "0.1"), 1,
+        [&](std::exception_ptr, cohort::group started) {
+            group = std::move(started);
+            group.join(asio::bind_executor(uncounted_executor{&context},
+                                           [&](std::exception_ptr, bool) { has_joined = true; }));
+        });
+    context.run();
+    CHECK(has_joined);
+}
+
 GROUP_TEST("tokens: what is wrong with a start arrives with its completion") {
     asio::thread_pool threads(1);
     const auto copy = cohort::closure([](int) {});
@@ -126,6 +218,10 @@ POOL_TEST("tokens: a pool") {
     CHECK_THROWS_AS((void)unsent.get(), cohort::codec_error);
     auto awaited = pool.submit(cohort::task<takes>(no_argument()));
     CHECK_THROWS_AS((void)co_await std::move(awaited), cohort::codec_error);
+    auto once = pool.submit(cohort::task<length>(std::string("hello")), deferred());
+    auto again = once;
+    CHECK(co_await std::move(once)(asio::use_awaitable) == 5);
+    CHECK(co_await std::move(again)(asio::use_awaitable) == 5);
     pool.recycle(asio::use_future).get();
     CHECK(pool.drain(60s, asio::use_future).get());
     co_await pool.stop();

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <exception>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 // Functions that operations need for executors, of either of Asio's executor models.
@@ -107,6 +108,25 @@ auto track_work(const Executor& executor) {
         return asio::executor_work_guard<Executor>(executor);
 }
 
+/// Whether outstanding work of an executor keeps its context at work as that of the group's does.
+template <class Executor>
+bool counts_as(const Executor& executor, const group_executor& group) {
+    if constexpr (std::is_same_v<Executor, asio::any_io_executor>)
+        return executor == group.executor();
+    else
+        return !asio::execution::is_executor<Executor>::value ||
+               asio::can_require<Executor, asio::execution::outstanding_work_t::tracked_t>::value;
+}
+
+/// Empties the cancellation slot of a handler, on the handler's executor, before the handler is
+/// called.
+template <class Handler>
+void clear_slot(const Handler& handler) {
+    auto slot = detail::get_associated_cancellation_slot(handler);
+    if (slot.is_connected())
+        slot.clear();
+}
+
 /// A handler whose executor hides its context, so that no registry can keep the handler. It is
 /// called on the group's executor and goes on to its own. The owner of that executor's context must
 /// keep the context alive.
@@ -128,6 +148,7 @@ public:
     void operator()(std::exception_ptr error) {
         asio::dispatch(executor_,
                        [handler = std::move(handler_), error = std::move(error)]() mutable {
+                           clear_slot(handler);
                            std::move(handler)(std::move(error));
                        });
     }
@@ -135,6 +156,7 @@ public:
     void operator()(std::exception_ptr error, Value value) {
         asio::dispatch(executor_, [handler = std::move(handler_), error = std::move(error),
                                    value = std::move(value)]() mutable {
+            clear_slot(handler);
             std::move(handler)(std::move(error), std::move(value));
         });
     }
@@ -144,5 +166,10 @@ private:
     Executor executor_;
     decltype(track_work(std::declval<const Executor&>())) work_;
 };
+
+template <class Handler>
+inline constexpr bool is_relayed = false;
+template <class Handler, class Executor>
+inline constexpr bool is_relayed<relayed<Handler, Executor>> = true;
 
 }  // namespace cohort::detail::inline COHORT_ASIO_VERSION

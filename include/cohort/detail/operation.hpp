@@ -138,7 +138,10 @@ public:
               std::shared_ptr<operation_registry> registry, operation_id id)
         : handler_(std::move(handler)), executor_(executor), work_(track_work(executor)),
           group_work_(of.where().executor(),
-                      of.where().registry() == registry ? nullptr : of.where().registry(), id),
+                      of.where().registry() == registry && counts_as(executor, of.where())
+                          ? nullptr
+                          : of.where().registry(),
+                      id),
           deliver_(std::move(deliver)), place_(of, id), registry_(std::move(registry)), id_(id) {}
 
     void post(std::shared_ptr<operation_base> self, const completion& result) override {
@@ -150,9 +153,8 @@ public:
     /// Frees the operation's memory before the handler is called, as Asio promises its users.
     void run(std::shared_ptr<operation_base> self) override {
         registry_->release(id_);
-        auto slot = detail::get_associated_cancellation_slot(handler_);
-        if (slot.is_connected())
-            slot.clear();
+        if constexpr (!is_relayed<Handler>)
+            clear_slot(handler_);
         place_.completed();
         [[maybe_unused]] auto work = std::move(work_);
         auto handler = std::move(handler_);
