@@ -212,6 +212,7 @@ void stream_sinks::end(std::error_code why) {
         hub_->end_stream(origin_.index, origin_.attempt, origin_.from, origin_.host);
     if (relay_.to)
         relay_.to->end_stream(origin_);
+    leave_room();  // this stream may have had the turn for which others wait
 }
 
 captured stream_sinks::take_captured() {
