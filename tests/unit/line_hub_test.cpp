@@ -2,6 +2,7 @@
 // The lines of a group between the output thread and the calls of output(), without any worker.
 #include "output/streams/line_hub.hpp"
 
+#include "output/streams/stream_sinks.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
 
@@ -142,8 +143,44 @@ public:
     std::shared_ptr<told_operations> told = std::make_shared<told_operations>();
     std::shared_ptr<line_hub> hub;
 
+    runtime& loops() const { return runtime_; }
+
 private:
     runtime& runtime_;
+};
+
+/// Takes every turn that it is given, and reads nothing.
+class turn_taker final : public cohort::output::stream_reader {
+public:
+    void begin() override {}
+    bool go_on() override {
+        turn.set_value();
+        return true;
+    }
+    void worker_ended(cohort::loop::task) override {}
+    void look() override {}
+
+    std::promise<void> turn;
+};
+
+/// A stream whose worker waits while the hub has no room.
+struct waiting_stream {
+    std::shared_ptr<turn_taker> reader = std::make_shared<turn_taker>();
+    std::shared_ptr<cohort::output::stream_sinks> sinks;
+
+    waiting_stream(const hub_place& place, int index) {
+        cohort::output::stream_route route;
+        route.sinks.push_back(cohort::output::queue_route{when_full::block, 100});
+        sinks = std::make_shared<cohort::output::stream_sinks>(
+            place.loops().output(), cohort::output::stream_origin{index, 0, stream::out}, route,
+            cohort::output::stream_sinks::of_group{
+                {}, {}, place.hub, nullptr, std::make_shared<cohort::output::run_pool>()},
+            0);
+        sinks->set_reader(reader);
+    }
+    bool gets_turn() const {
+        return reader->turn.get_future().wait_for(20s) == std::future_status::ready;
+    }
 };
 
 }  // namespace
@@ -299,6 +336,23 @@ TEST_CASE("line hub: who takes lines lets those read on that wait for room") {
     CHECK(place.take() == "b");
     REQUIRE(waits.wait_for(60s) == std::future_status::ready);
     CHECK(waits.get() == 2);
+}
+
+TEST_CASE("line hub: a stream that ends in its turn hands it to the next that waits") {
+    if (would_leave_threads())
+        return;
+    hub_place place(64);
+    const waiting_stream first(place, 0);
+    const waiting_stream second(place, 1);
+    place.on_output([&](line_hub& hub) {
+        hub.add(run_of({"a", "b"}), when_full::block);
+        CHECK_FALSE(first.sinks->has_room());
+        CHECK_FALSE(second.sinks->has_room());
+    });
+    CHECK(place.take() == "a");
+    REQUIRE(first.gets_turn());
+    place.on_output([&](line_hub&) { first.sinks->end({}); });
+    CHECK(second.gets_turn());
 }
 
 TEST_CASE("line hub: each line goes to one of several threads, to each in order") {
