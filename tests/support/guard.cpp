@@ -38,6 +38,13 @@ constexpr const char* device_driver_files = "cuda.shm.";
 
 void (*warm_up_call)() = nullptr;
 
+/// Sockets that the library has made before the first case. It closes some of them on other
+/// threads, at any time.
+std::set<std::string>& early_sockets() {
+    static std::set<std::string> those;
+    return those;
+}
+
 /// Waits until no record is open, because the library closes those of a group after the group's end
 /// was told.
 void await_closed_records() {
@@ -45,22 +52,6 @@ void await_closed_records() {
     const auto is_open = [&] {
         return std::ranges::any_of(open_descriptors(), [](const auto& open) {
             return open.second.find("memfd:cohort-record") != std::string::npos;
-        });
-    };
-    while (is_open() && std::chrono::steady_clock::now() < until)
-        ::poll(nullptr, 0, 1);  // a close has no event
-}
-
-/// Waits until no socket is open that was not among `first`. The library closes sockets in the
-/// order in which it lets go of them, so those of an earlier group are closed then, too.
-void await_closed_sockets(const std::map<int, std::string>& first) {
-    std::set<std::string> known;
-    for (const auto& [fd, target] : first)
-        known.insert(target);
-    const auto until = std::chrono::steady_clock::now() + patience_at_end;
-    const auto is_open = [&] {
-        return std::ranges::any_of(open_descriptors(), [&](const auto& open) {
-            return open.second.rfind("socket:", 0) == 0 && !known.contains(open.second);
         });
     };
     while (is_open() && std::chrono::steady_clock::now() < until)
@@ -133,11 +124,13 @@ void warm_up_once() {
     static const bool done = [] {
         if (warm_up_call == nullptr)
             return true;
+        const auto before = open_descriptors();
         warm_up_call();
-        const auto first = open_descriptors();
         warm_up_call();
         await_closed_records();
-        await_closed_sockets(first);
+        for (const auto& [fd, target] : open_descriptors())
+            if (target.starts_with("socket:") && !before.contains(fd))
+                early_sockets().insert(target);
         return true;
     }();
     (void)done;
@@ -286,6 +279,7 @@ std::string leak_guard::look(std::vector<pid_t>& alive) const {
     std::ranges::set_difference(descriptors, descriptors_, std::back_inserter(opened));
     std::ranges::set_difference(descriptors_, descriptors, std::back_inserter(closed));
     std::erase_if(opened, [&](const auto& fresh) { return was_remade(fresh, closed); });
+    std::erase_if(closed, [](const auto& old) { return early_sockets().contains(old.second); });
     for (const auto& [fd, target] : opened)
         left << (descriptors_.contains(fd) ? "changed" : "open") << " descriptor: " << fd << " -> "
              << target << '\n';
