@@ -103,9 +103,8 @@ private:
 /// @cancellation any type: the launchers are stopped and reaped, then operation_aborted.
 /// @thread_safety safe.
 /// @source srun(1), ssh(1)
-template <class Launcher, completion_token Token = detail::default_token>
-requires(!detail::runs_completions<Launcher>)
-    [[nodiscard]] auto reach(const Launcher& how, Token&& token = Token()) {
+template <completion_token Token = detail::default_token>
+[[nodiscard]] auto reach(const launcher& how, Token&& token = Token()) {
     return detail::start_with<detail::reached_hosts<hosts>>(
         detail::unreached_of(detail::launcher_access::settings(how)), std::forward<Token>(token));
 }
@@ -115,9 +114,8 @@ requires(!detail::runs_completions<Launcher>)
 /// @param where  an executor, or an execution context such as an io_context
 /// @param how    slurm(), ssh("a", "b") or launcher(...).hosts("a", "b")
 /// @param token  the completion token; destroying its handler uncalled lets the hosts go
-template <detail::runs_completions Where, class Launcher,
-          completion_token Token = detail::default_token>
-[[nodiscard]] auto reach(Where&& where, const Launcher& how, Token&& token = Token()) {
+template <detail::runs_completions Where, completion_token Token = detail::default_token>
+[[nodiscard]] auto reach(Where&& where, const launcher& how, Token&& token = Token()) {
     return detail::start_on<detail::reached_hosts<hosts>>(
         detail::executor_at(where), detail::unreached_of(detail::launcher_access::settings(how)),
         std::forward<Token>(token));

@@ -116,7 +116,7 @@ TEST_CASE("hosts launchers plan: the callable's own exception comes out") {
 }
 
 TEST_CASE("hosts launchers plan: it is made of this process' program, directory and environment") {
-    const auto plan = plan_of(settings_of(ssh("a")), {"--mark"});
+    const auto plan = cohort::multihost::plan_of(settings_of(ssh("a")), {"--mark"});
     CHECK(fs::equivalent(plan.agent.at(0), "/proc/self/exe"));
     CHECK(plan.agent.at(0).starts_with('/'));
     CHECK(fs::equivalent(plan.working_directory, "."));

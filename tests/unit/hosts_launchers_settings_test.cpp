@@ -113,6 +113,15 @@ TEST_CASE("hosts launchers settings: what can't be is refused with a sentence") 
         {[&] { launcher(by_env).hosts(none); }, "cohort: hosts: there is no host"},
         {[] { launcher(by_env).hosts(""); }, "cohort: hosts: the name of a host is empty"},
         {[] { launcher(by_env).hosts("a", "a"); }, "cohort: hosts: the host \"a\" is named twice"},
+        {[] { ssh("a").hosts("-b"); },
+         "cohort: hosts: the name of a host, \"-b\", begins with '-': ssh takes it for an option"},
+        {[] { slurm().hosts("a"); },
+         "cohort: hosts: slurm() takes the nodes of its job, see nodes()"},
+        {[] { ssh("a").nodes(1); }, "cohort: nodes: this launcher is not slurm(), see hosts()"},
+        {[] { launcher(by_env).nodes(1); },
+         "cohort: nodes: this launcher is not slurm(), see hosts()"},
+        {[] { launcher(by_env).arguments("-v"); },
+         "cohort: arguments: this launcher's callable makes them, with its command"},
         {[] { slurm().nodes(0); }, "cohort: nodes: less than 1 (0)"},
         {[] { slurm().program(""); }, "cohort: program: the path is empty"},
         {[] { slurm().program("a\0"s); },
@@ -150,6 +159,7 @@ TEST_CASE("hosts launchers settings: a refused call changes nothing") {
     CHECK_THROWS_AS(from.arguments("-v", "-t"), std::invalid_argument);
     CHECK_THROWS_AS(from.program(""), std::invalid_argument);
     CHECK_THROWS_AS(from.port(0), std::invalid_argument);
+    CHECK_THROWS_AS(from.nodes(1), std::invalid_argument);
     CHECK(from == before);
     auto own = launcher(by_env).hosts("a");
     CHECK_THROWS_AS(own.hosts("b", "b"), std::invalid_argument);

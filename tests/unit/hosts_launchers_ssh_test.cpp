@@ -13,11 +13,11 @@ namespace hosts_launchers_ssh_test {
 
 using namespace cohort::test;
 using cohort::ssh;
-using cohort::ssh_launcher;
+using cohort::launcher;
 
 TEST_CASE("hosts launchers ssh: one command a host, with the user's options ahead of the host") {
     struct row {
-        ssh_launcher from;
+        launcher from;
         words command;
     };
     const row rows[] = {

@@ -25,18 +25,15 @@ inline multihost::surroundings in_allocation() {
             {"PATH=/bin", "SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=n[1-3]", "HOME=/home/me"}};
 }
 
-template <class Launcher>
-const detail::launch_settings& settings_of(const Launcher& from) {
+inline const detail::launch_settings& settings_of(const launcher& from) {
     return detail::launcher_access::settings(from);
 }
 
-template <class Launcher>
-detail::launch_plan plan_in(const multihost::surroundings& here, const Launcher& from) {
+inline multihost::launch_plan plan_in(const multihost::surroundings& here, const launcher& from) {
     return multihost::make_launch_plan(settings_of(from), agent_mark, here);
 }
 
-template <class Launcher>
-detail::launch_plan plan_in_allocation(const Launcher& from) {
+inline multihost::launch_plan plan_in_allocation(const launcher& from) {
     return plan_in(in_allocation(), from);
 }
 

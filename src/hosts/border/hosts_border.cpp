@@ -44,7 +44,7 @@ void post_if_own(const hosts_ref& hosts, Ask ask) noexcept {
 }  // namespace
 
 hosts_ref create_hosts(const launch_settings& how) {
-    auto plan = plan_of(how, {protocol::agent_argument});
+    auto plan = multihost::plan_of(how, {protocol::agent_argument});
     // An agent would be this program from its beginning, and never say hello.
     if (how.program_path.empty() && !protocol::worker_main_called())
         throw std::logic_error(

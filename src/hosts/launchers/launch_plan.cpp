@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 // The plan by which hosts are reached.
+#include "hosts/launchers/launch_plan.hpp"
+
 #include "base/text/text.hpp"
 #include "hosts/launchers/slurm.hpp"
 #include "hosts/launchers/ssh.hpp"
 #include "hosts/launchers/surroundings.hpp"
-
-#include <cohort/detail/launch_plan.hpp>
 
 #include <fmt/format.h>
 
@@ -45,7 +45,7 @@ void require_free_streams(const std::string& host, const detail::program& comman
             host));
 }
 
-void add_commands(detail::launch_plan& plan, const detail::own_launch& how) {
+void add_commands(launch_plan& plan, const detail::own_launch& how) {
     if (how.hosts.empty())
         throw std::invalid_argument("cohort: launcher: there is no host: name them by hosts()");
     for (const auto& host : how.hosts) {
@@ -55,7 +55,7 @@ void add_commands(detail::launch_plan& plan, const detail::own_launch& how) {
     plan.hosts = how.hosts;
 }
 
-void add_commands(detail::launch_plan& plan, const detail::ssh_launch& how) {
+void add_commands(launch_plan& plan, const detail::ssh_launch& how) {
     for (const auto& host : how.hosts)
         plan.commands.push_back(ssh_command(how, host, plan.agent));
     plan.hosts = how.hosts;
@@ -64,10 +64,10 @@ void add_commands(detail::launch_plan& plan, const detail::ssh_launch& how) {
 
 }  // namespace
 
-detail::launch_plan make_launch_plan(const detail::launch_settings& settings,
-                                     const std::vector<std::string>& agent_words,
-                                     const surroundings& here) {
-    detail::launch_plan plan;
+launch_plan make_launch_plan(const detail::launch_settings& settings,
+                             const std::vector<std::string>& agent_words,
+                             const surroundings& here) {
+    launch_plan plan;
     plan.agent.push_back(program_path(settings, here));
     plan.agent.insert(plan.agent.end(), agent_words.begin(), agent_words.end());
     plan.reach_within = settings.reach_within;
@@ -90,37 +90,32 @@ detail::launch_plan make_launch_plan(const detail::launch_settings& settings,
     return plan;
 }
 
-}  // namespace cohort::multihost
-
-namespace cohort::detail::inline v0_1 {
-
-launch_plan plan_of(const launch_settings& settings, const std::vector<std::string>& agent_words) {
-    return multihost::make_launch_plan(settings, agent_words,
-                                       multihost::read_surroundings(settings));
+launch_plan plan_of(const detail::launch_settings& settings,
+                    const std::vector<std::string>& agent_words) {
+    return make_launch_plan(settings, agent_words, read_surroundings(settings));
 }
 
 void take_names(launch_plan& plan, std::string_view printed) {
-    if (printed.size() > multihost::longest_output)
+    if (printed.size() > longest_output)
         throw std::runtime_error("scontrol's output is longer than 1 MiB");
-    auto names = multihost::slurm_names(printed);
+    auto names = slurm_names(printed);
     const auto& job = plan.job.value();
     if (static_cast<std::size_t>(job.nodes) > names.size())
         throw std::invalid_argument(
             fmt::format("cohort: nodes: {}, but the allocation has {}", job.nodes, names.size()));
     if (job.nodes > 0)
         names.resize(static_cast<std::size_t>(job.nodes));
-    std::vector<program> commands;
+    std::vector<detail::program> commands;
     for (const auto& name : names)
-        commands.push_back(multihost::srun_command(job, name, plan.agent));
+        commands.push_back(srun_command(job, name, plan.agent));
     plan.hosts = std::move(names);
     plan.commands = std::move(commands);
 }
 
 std::string_view help_with(const launch_plan& plan, std::string_view printed) noexcept {
-    if (plan.job && !plan.job->user_asks_for_gpus &&
-        base::contains(printed, multihost::refused_for_gpus))
-        return multihost::help_with_gpus;
+    if (plan.job && !plan.job->user_asks_for_gpus && base::contains(printed, refused_for_gpus))
+        return help_with_gpus;
     return {};
 }
 
-}  // namespace cohort::detail::inline v0_1
+}  // namespace cohort::multihost

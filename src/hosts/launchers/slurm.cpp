@@ -116,9 +116,8 @@ std::vector<detail::env_change> slurm_scrub(std::span<const std::string> environ
     return changes;
 }
 
-detail::slurm_job slurm_job_of(const detail::slurm_launch& how,
-                               std::span<const std::string> environment,
-                               const std::string& program) {
+slurm_job slurm_job_of(const detail::slurm_launch& how, std::span<const std::string> environment,
+                       const std::string& program) {
     const auto id = first_set(environment, "SLURM_JOB_ID", "SLURM_JOBID");
     const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
     if (id.empty() || !std::ranges::all_of(id, is_digit) ||
@@ -132,7 +131,7 @@ detail::slurm_job slurm_job_of(const detail::slurm_launch& how,
             asks_for_gpus(how.arguments)};
 }
 
-detail::program slurm_names_command(const detail::slurm_job& job,
+detail::program slurm_names_command(const slurm_job& job,
                                     std::span<const std::string> environment) {
     const auto list = first_set(environment, "SLURM_JOB_NODELIST", "SLURM_NODELIST");
     detail::program made{{"scontrol", "show", "hostnames", std::string(list)}, {}};
@@ -162,7 +161,7 @@ std::vector<std::string> slurm_names(std::string_view printed) {
     return names;
 }
 
-detail::program srun_command(const detail::slurm_job& job, const std::string& node,
+detail::program srun_command(const slurm_job& job, const std::string& node,
                              const std::vector<std::string>& agent) {
     detail::program made{{"srun", "--jobid=" + job.id, "-N1", "-n1", "-w", node, "--overlap",
                           "--mem=0", "--mpi=none", "--cpu-bind=none", "--no-kill",

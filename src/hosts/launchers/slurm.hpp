@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cohort/detail/launch_plan.hpp>
+#include "hosts/launchers/launch_plan.hpp"
 
 #include <span>
 #include <string>
@@ -24,19 +24,17 @@ std::vector<detail::env_change> slurm_scrub(std::span<const std::string> environ
 /// The job in which a program with this environment runs.
 /// @param program  the path of this program, for the message
 /// @throws std::logic_error  there is none: with the salloc line that is right
-detail::slurm_job slurm_job_of(const detail::slurm_launch& how,
-                               std::span<const std::string> environment,
-                               const std::string& program);
+slurm_job slurm_job_of(const detail::slurm_launch& how, std::span<const std::string> environment,
+                       const std::string& program);
 
 /// The command that prints the names of the job's nodes, one a line.
-detail::program slurm_names_command(const detail::slurm_job& job,
-                                    std::span<const std::string> environment);
+detail::program slurm_names_command(const slurm_job& job, std::span<const std::string> environment);
 /// The names in its output, within limits.
 /// @throws std::runtime_error  it is no list of names
 std::vector<std::string> slurm_names(std::string_view printed);
 
 /// The command that starts the agent on a node, as a step of the job.
-detail::program srun_command(const detail::slurm_job& job, const std::string& node,
+detail::program srun_command(const slurm_job& job, const std::string& node,
                              const std::vector<std::string>& agent);
 
 }  // namespace cohort::multihost

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cohort/detail/launch_plan.hpp>
+#include <cohort/detail/launch_settings.hpp>
 
 #include <cstddef>
 #include <string>

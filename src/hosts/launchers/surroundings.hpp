@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <cohort/detail/launch_plan.hpp>
+#include "hosts/launchers/launch_plan.hpp"
 
 #include <string>
 #include <vector>
@@ -23,9 +23,8 @@ surroundings read_surroundings(const detail::launch_settings& settings);
 ///         not start it
 std::string program_at(const std::string& link);
 
-/// The plan, made in these surroundings. See detail::plan_of.
-detail::launch_plan make_launch_plan(const detail::launch_settings& settings,
-                                     const std::vector<std::string>& agent_words,
-                                     const surroundings& here);
+/// The plan, made in these surroundings. See plan_of.
+launch_plan make_launch_plan(const detail::launch_settings& settings,
+                             const std::vector<std::string>& agent_words, const surroundings& here);
 
 }  // namespace cohort::multihost

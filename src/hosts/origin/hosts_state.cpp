@@ -25,7 +25,7 @@ constexpr std::chrono::seconds longest_leave(20);
 
 }  // namespace
 
-multihost::welcome welcome_of(const launch_plan& plan) {
+multihost::welcome welcome_of(const multihost::launch_plan& plan) {
     multihost::welcome answer;
     answer.env = plan.env;
     if (!plan.working_directory.empty())
@@ -40,7 +40,7 @@ multihost::welcome welcome_of(const launch_plan& plan) {
     return answer;
 }
 
-hosts_state::hosts_state(multihost::origin from, launch_plan plan)
+hosts_state::hosts_state(multihost::origin from, multihost::launch_plan plan)
     : from_(std::move(from)), plan_(std::move(plan)), leavers_(runtime(), runtime().loop()) {
     if (plan_.names_command)
         names_ = std::make_shared<multihost::query>(from_, *plan_.names_command);
@@ -106,7 +106,7 @@ void hosts_state::named(const multihost::query::answer& found) {
         if (!found.success)
             throw std::runtime_error(found.problem);
         if (!leave_.has_begun) {
-            take_names(plan_, found.printed);
+            multihost::take_names(plan_, found.printed);
             make_links();
         }
     } catch (const std::invalid_argument&) {  // of nodes()
@@ -157,7 +157,7 @@ void hosts_state::reached(int host) {
 /// The others are let go, and the start fails when all launchers have ended.
 void hosts_state::not_reached(int, multihost::unreached why) {
     ++start_.done;
-    why.text += help_with(plan_, why.words);
+    why.text += multihost::help_with(plan_, why.words);
     fail(why.code, why.text, why.host, why.stage, why.words);
 }
 

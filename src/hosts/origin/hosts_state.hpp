@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include "hosts/launchers/launch_plan.hpp"
 #include "hosts/origin/host_link.hpp"
 #include "hosts/origin/query.hpp"
 #include "loop/runtime/runtime.hpp"
 #include "loop/waits/waiters.hpp"
 
 #include <cohort/detail/hosts_border.hpp>
-#include <cohort/detail/launch_plan.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -24,7 +24,7 @@
 namespace cohort::detail::inline v0_1 {
 
 /// What the agents are told. @throws std::invalid_argument  that is too much
-multihost::welcome welcome_of(const launch_plan& plan);
+multihost::welcome welcome_of(const multihost::launch_plan& plan);
 
 /// Hosts that were reached together. Belongs to the engine's thread, but for what it shows. Keeps
 /// itself alive from the start of the first launcher to the end of the last one.
@@ -33,7 +33,7 @@ class hosts_state final : public loop::live_group,
                           public std::enable_shared_from_this<hosts_state> {
 public:
     /// Starts nothing. @throws what make_group() throws
-    hosts_state(multihost::origin from, launch_plan plan);
+    hosts_state(multihost::origin from, multihost::launch_plan plan);
 
     loop::runtime& runtime() const noexcept { return from_.services.runtime(); }
     /// Once they are reached.
@@ -85,7 +85,7 @@ private:
     void look_at_end();
 
     const multihost::origin from_;
-    launch_plan plan_;
+    multihost::launch_plan plan_;
     std::shared_ptr<multihost::query> names_;      // while it runs
     std::shared_ptr<const multihost::hello> own_;  // what their agents must say
     std::vector<std::shared_ptr<multihost::host_link>> links_;
