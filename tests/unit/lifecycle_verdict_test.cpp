@@ -411,7 +411,7 @@ TEST_CASE("lifecycle verdict: only signals that no worker causes by its end are 
         recorded.crashed = at(20);
         CHECK(origin_of(died(signal), true, recorded) == perhaps_another);
     }
-    for (const int signal : {SIGPIPE, SIGHUP, SIGTERM, SIGINT}) {
+    for (const int signal : {SIGPIPE, SIGHUP, SIGTERM, SIGINT, SIGUSR1, SIGALRM, SIGXFSZ}) {
         CAPTURE(signal);
         CHECK(origin_of(died(signal), {}) == perhaps_another);
         CHECK(origin_of(died(signal), true) == perhaps_another);

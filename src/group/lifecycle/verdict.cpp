@@ -169,9 +169,11 @@ void explain_kill(verdict& v, const worker_facts& facts) {
     v.note += facts.oom_kill.empty() ? not_ours : facts.oom_kill;
 }
 
-/// Signals that a worker may get, or send to itself, because another one has ended.
-bool may_come_of_another(int signal) {
-    return signal == SIGPIPE || signal == SIGHUP || signal == SIGTERM || signal == SIGINT;
+/// Signals that no worker gets because another one has ended. A program may send itself any other
+/// one when it notices such an end.
+bool is_own_signal(int signal) {
+    return signal == SIGKILL || signal == SIGSEGV || signal == SIGBUS || signal == SIGILL ||
+           signal == SIGFPE || signal == SIGABRT || signal == SIGXCPU;
 }
 
 verdict::origin origin_of(const verdict& v, const worker_facts& facts) {
@@ -181,7 +183,7 @@ verdict::origin origin_of(const verdict& v, const worker_facts& facts) {
     if (v.cause != cause::signaled && v.cause != cause::oom_killed)
         return unknown;
     const bool is_dated = facts.function && facts.function->crashed;
-    if (is_dated || may_come_of_another(facts.status.signal()))
+    if (is_dated || !is_own_signal(facts.status.signal()))
         return perhaps_another;
     const bool is_before = !facts.exiting_at_look || *facts.exiting_at_look;
     return is_before && (!facts.sigkill_is_ours || was_exiting(facts)) ? not_another : unknown;
