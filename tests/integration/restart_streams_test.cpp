@@ -7,13 +7,21 @@
 #include <asio/steady_timer.hpp>
 #include <asio/use_awaitable.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace restart_streams_test {
 
@@ -224,6 +232,82 @@ GROUP_TEST("restart streams: at any stop the file of each attempt has what its c
                 check(last);
         }
     }
+}
+
+GROUP_TEST("restart streams: a file that takes nothing gets all attempts whole and in order") {
+    const scratch_directory directory;
+    const auto fifo = directory.file("fifo");
+    REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+    const int reader = ::open(fifo.c_str(), O_RDWR | O_CLOEXEC);
+    const auto work = cohort::command(
+        "sh", "-c",
+        "for i in $(seq 1500); do echo $COHORT_ATTEMPT $i of sixty bytes or more, so "
+        "that a pipe is full soon; done; exit 1");
+    auto group =
+        co_await cohort::spawn(work, cohort::options(1).restart(3).flush_timeout(0s).stdout_to(
+                                         cohort::file(fifo).append().tagged("<{attempt}>")));
+    const auto report = co_await group.wait();  // nobody has read anything yet
+    CHECK(report.outcomes[0].history.size() == 4);
+    std::string expected, text;
+    for (int attempt = 0; attempt < 4; ++attempt)
+        for (int i = 1; i <= 1500; ++i)
+            expected += fmt::format(
+                "<{0}>{0} {1} of sixty bytes or more, so that a pipe is full soon\n", attempt, i);
+    std::array<char, 65'536> some;
+    while (text.size() < expected.size()) {
+        pollfd has_text{reader, POLLIN, 0};
+        if (::poll(&has_text, 1, static_cast<int>(generous_bound() / 1ms)) != 1)
+            break;
+        const auto got = ::read(reader, some.data(), some.size());
+        text.append(some.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    }
+    ::close(reader);
+    CHECK(text == expected);
+}
+
+GROUP_TEST("restart streams: with logs, a stop that waits for no start leaves the group whole") {
+    const scratch_directory directory;
+    for (int round = 0; round < 20; ++round) {
+        ready started(executor);
+        const auto work = cohort::command("sh", "-c", "echo >&9; echo x; exit 1");
+        auto group = co_await cohort::spawn(
+            work, cohort::options(4)
+                      .restart(cohort::restarts(100'000))
+                      .kill_timeout(0s)
+                      .fd(started.child_end(), ready::number)
+                      .logs(cohort::logs(directory.path()).run_id(fmt::format("{}", round))));
+        co_await started.wait(5 + round % 7);
+        const auto report = co_await group.stop();
+        CHECK(report.outcomes.size() == 4);
+    }
+}
+
+GROUP_TEST("restart streams: where nobody reads, no attempt starts until the queue has room") {
+    ready started(executor);
+    const auto work =
+        cohort::command("sh", "-c", "head -c 60000 /dev/zero | tr '\\0' x; echo; echo >&9; exit 1");
+    auto group = co_await cohort::spawn(
+        work, cohort::options(1)
+                  .restart(5)
+                  .fd(started.child_end(), ready::number)
+                  .stdout_to(cohort::lines().longest_line(65'000).buffer(70'000).when_full(
+                      cohort::when_full::block)));
+    co_await started.wait(2);  // after the first there is room, and after the second there is none
+    for (int i = 0; i < 5; ++i)  // time for a third
+        CHECK((co_await cohort::execute(cohort::command("true"))).success());
+    const auto before_reading = std::chrono::steady_clock::now();
+    int lines = 0;
+    while (const auto line = co_await group.output()) {
+        CHECK(line->text.size() == 60'000);
+        CHECK(line->lost_before == 0);
+        ++lines;
+    }
+    CHECK(lines == 6);
+    const auto report = co_await group.wait();
+    const auto& history = report.outcomes[0].history;
+    REQUIRE(history.size() == 6);
+    CHECK(history[1].started < before_reading);
+    CHECK(history[2].started > before_reading);
 }
 
 }  // namespace restart_streams_test

@@ -168,14 +168,14 @@ struct waiting_stream {
     std::shared_ptr<turn_taker> reader = std::make_shared<turn_taker>();
     std::shared_ptr<cohort::output::stream_sinks> sinks;
 
-    waiting_stream(const hub_place& place, int index) {
+    waiting_stream(const hub_place& place, int index, std::size_t longest = 100) {
         cohort::output::stream_route route;
-        route.sinks.push_back(cohort::output::queue_route{when_full::block, 100});
+        route.sinks.push_back(cohort::output::queue_route{when_full::block, longest});
         sinks = std::make_shared<cohort::output::stream_sinks>(
             place.loops().output(), cohort::output::stream_origin{index, 0, stream::out}, route,
             cohort::output::stream_sinks::of_group{
                 {}, {}, place.hub, nullptr, std::make_shared<cohort::output::run_pool>()},
-            0);
+            1);
         sinks->set_reader(reader);
     }
     bool gets_turn() const {
@@ -353,6 +353,27 @@ TEST_CASE("line hub: a stream that ends in its turn hands it to the next that wa
     REQUIRE(first.gets_turn());
     place.on_output([&](line_hub&) { first.sinks->end({}); });
     CHECK(second.gets_turn());
+}
+
+TEST_CASE("line hub: a long line that came while there was room is not lost at the worker's end") {
+    if (would_leave_threads())
+        return;
+    for (const bool is_whole : {true, false}) {
+        hub_place place(64);
+        const waiting_stream of(place, 0, 10'000);
+        place.on_output([&](line_hub& hub) {
+            of.sinks->take(std::string(5'000, 'x'));
+            hub.add(run_of({"a", "b"}), when_full::block);
+            CHECK_FALSE(of.sinks->has_room());
+            if (is_whole)
+                of.sinks->take("\n");
+            of.sinks->end({});
+        });
+        CHECK(place.take() == "a");
+        CHECK(place.take() == "b");
+        CHECK(place.take() == std::string(5'000, 'x'));
+        CHECK(place.hub->lost_bytes(0, 0, stream::out) == 0);
+    }
 }
 
 TEST_CASE("line hub: each line goes to one of several threads, to each in order") {

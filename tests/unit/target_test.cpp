@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What targets write, and whom they tell.
+#include "output/routes/pattern.hpp"
 #include "target_support.hpp"
 
 namespace target_test {
@@ -39,6 +40,44 @@ TEST_CASE("target: each line has its worker's tag, and the last one gets a newli
         w.add(*to, lines(8, "later\n"));
         w.flush(*to);
         w.expect(read_file(scratch.file("log")).ends_with("no tag\n[8]: later\n"));
+    }));
+}
+
+TEST_CASE("target: a tag names the attempt that has written the line, however late it is written") {
+    CHECK(holds([](world& w) {
+        auto pipe = make_pipe();
+        const auto to = target::make(w.loop, std::move(pipe.writer), named("pipe"));
+        const auto tag = output::expand("<{attempt}> ", {.attempt = std::nullopt});
+        std::string all;
+        w.run([&] {
+            for (int attempt = 0; attempt < 3; ++attempt) {
+                to->set_tag(0, cohort::stream::out, tag);
+                for (int i = 0; i < 500; ++i) {
+                    auto run = std::make_shared<detail::line_run>(*lines(0, "a line of text\n"));
+                    run->attempt = attempt;
+                    to->add(run, when_full::block);
+                    all += "<" + std::to_string(attempt) + "> a line of text\n";
+                }
+            }
+            to->close();
+        });
+        w.expect(read_from(pipe.reader) == all);
+    }));
+}
+
+TEST_CASE("target: one that is closed takes lines again, behind those that are not yet written") {
+    CHECK(holds([](world& w) {
+        auto pipe = make_pipe();
+        const auto to = target::make(w.loop, std::move(pipe.writer), named("pipe"));
+        const auto text = long_text(more_than_a_pipe);
+        w.add(*to, lines(0, text));
+        w.run([&] { to->close(); });
+        w.expect(to->reopen());
+        w.add(*to, lines(0, "later\n"));
+        w.run([&] { to->close(); });
+        w.expect(read_from(pipe.reader) == text + "later\n");
+        w.expect(to->trouble().empty());
+        w.expect(!to->reopen());
     }));
 }
 

@@ -25,7 +25,7 @@ local_group::local_group(groups::services& services, spawn_plan plan, protocol::
     : group_state(services.runtime(), plan.settings.nprocs, std::move(streams)),
       settings_(without_placement(plan.settings)),
       barriers_(share::barriers_among(plan.attachments), settings_->nprocs),
-      life_{nullptr, nullptr, plan.has_keeper, std::nullopt},
+      life_{nullptr, nullptr, plan.has_keeper, false, std::nullopt},
       lifecycle_(runtime_, *settings_),
       start_(runtime_, settings_, ending_, *this,
              std::make_unique<groups::start_plan>(
@@ -268,8 +268,13 @@ void local_group::worker_ended(groups::worker_end end) {
 void local_group::worker_printed(int end, output::stream_end printed) {
     snapshot_.note_exit();
     outcomes_.set_output(end, std::move(printed));
-    waiting_.place_is_free();
     waiting_.go_on();
+    streams_->when_room([weak = weak_from_this()] {
+        if (const auto self = weak.lock()) {
+            self->waiting_.place_is_free();
+            self->waiting_.go_on();
+        }
+    });
 }
 
 /// For the moment when nothing of a worker's streams is left. That is later than worker_printed()
@@ -330,9 +335,8 @@ void local_group::publish_end() {
     barriers_.clear();
     end->keep_last_words();
     streams_->group_ended();
-    if (!start_.is_abandoned())
-        streams_->close_logs();
     snapshot_.close(end);
+    close_logs();
     start_.complete_at_end(lifecycle_.life().time_is_up() ? end : nullptr);
     completion done;
     done.end = end;
@@ -342,6 +346,13 @@ void local_group::publish_end() {
     life_.longest_stop.reset();
     start_.close();      // it refers to this group; a start that still hangs keeps both alive
     life_.self.reset();  // last: this may be the last reference except the callers'
+}
+
+/// When nobody writes there any more: outcomes until the end of the group, and a start that was
+/// given up until its last report.
+void local_group::close_logs() {
+    if (snapshot_.end() && (!start_.is_abandoned() || life_.given_up_start_ended))
+        streams_->close_logs();
 }
 
 }  // namespace cohort::detail::inline v0_1

@@ -74,7 +74,8 @@ private:
     void given_up_start_has_ended() override {
         if (!start_.starts_later())
             outcomes_.remove_logs([] {});
-        streams_->close_logs();
+        life_.given_up_start_ended = true;
+        close_logs();
     }
     void operation_waits_for_end(receiver to) override { await_end(std::move(to), std::nullopt); }
     void go_on_ending() override;
@@ -100,6 +101,7 @@ private:
     void end_cgroup();
     void report_end();
     void publish_end();
+    void close_logs();
 
     std::shared_ptr<const group_settings> settings_;
     groups::group_barriers barriers_;
@@ -107,6 +109,7 @@ private:
         std::shared_ptr<local_group> self;  // keeps this alive from begin() to report_end()
         loop::stop_spans::entry longest_stop;
         bool has_keeper = false;  // see spawn_plan
+        bool given_up_start_ended = false;
         std::optional<groups::step_spans> stop_first;  // it was stopped before begin()
     } life_;
     groups::lifecycle_driver lifecycle_;

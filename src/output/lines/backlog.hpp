@@ -34,6 +34,7 @@ public:
                     std::chrono::system_clock::time_point wall) noexcept;
 
     void close() noexcept { is_closed_ = true; }
+    void reopen() noexcept { is_closed_ = false; }
     /// Drops all that waits. All counts as written.
     void give_up(std::error_code why) noexcept;
     /// Why it was given up.

@@ -3,6 +3,7 @@
 
 #include "base/text/text.hpp"
 #include "base/values/quantity.hpp"
+#include "output/routes/pattern.hpp"
 
 #include <fmt/format.h>
 
@@ -19,7 +20,9 @@ void line_formatter::format(const detail::line_batch& batch, std::string& into) 
         if (is_mid_line_ && part.lost != detail::loss{})
             into += '\n';  // the loss gets a line of its own
         const auto found = tags_.find({part.run->index, part.run->from});
-        tagger_.write(into, part, found == tags_.end() ? std::string_view() : found->second,
+        tagger_.write(into, part,
+                      found == tags_.end() ? std::string()
+                                           : at_attempt(found->second, part.run->attempt),
                       part.run->wall);
         if (!into.empty())
             is_mid_line_ = !ends_lines_ && into.back() != '\n';

@@ -56,7 +56,9 @@ public:
     explicit line_formatter(line_style style) noexcept
         : tagger_(style), ends_lines_(style.ends_lines) {}
 
-    /// What stands before each line of a stream from now on. Without it: nothing.
+    /// What stands before each line of a stream. Without it: nothing.
+    /// @param tag  with a place for the number of the attempt that has written the line, see
+    ///             at_attempt()
     void set_tag(source of, std::string tag) { tags_.insert_or_assign(of, std::move(tag)); }
     /// Appends a batch to `into`.
     void format(const detail::line_batch& batch, std::string& into);

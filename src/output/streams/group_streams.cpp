@@ -96,6 +96,19 @@ int group_streams::streams_in_queue() const noexcept {
     return count;
 }
 
+/// Whether a stream of a worker waits while the group's queue is full.
+bool group_streams::waits_for_readers() const noexcept {
+    const auto waits = [](const stream_route& route) {
+        return std::ranges::any_of(route.sinks, [](const sink_route& each) {
+            const auto* const queue = std::get_if<queue_route>(&each);
+            return queue != nullptr && queue->full == when_full::block;
+        });
+    };
+    return hub_ && std::ranges::any_of(routes_.workers, [&](const worker_routes& of) {
+               return waits(of.out) || waits(of.err);
+           });
+}
+
 // --- a worker's life ---
 
 void group_streams::worker_started(int index, limit_reached exceeded) {
@@ -142,7 +155,7 @@ std::shared_ptr<stream_sinks> group_streams::make_sinks(const stream_origin& of,
         stream_sinks::of_group{targets_, routes_.targets, hub_, relay_, pool_}, most_left);
     for (const auto& sink : route.sinks)
         if (const auto* to = std::get_if<target_route>(&sink); to != nullptr && !to->tag.empty())
-            targets_[to->target]->set_tag(of.index, of.from, at_attempt(to->tag, of.attempt));
+            targets_[to->target]->set_tag(of.index, of.from, to->tag);
     return sinks;
 }
 
@@ -228,6 +241,20 @@ void group_streams::streams_ended(std::shared_ptr<flush> ending) {
         });
 }
 
+void group_streams::when_room(base::callback<void()> then) {
+    if (!waits_for_readers())
+        return then();
+    loop().post([self = shared_from_this(), then = std::move(then)] {
+        const auto go_on = [&loop = self->runtime_.loop(), then] { loop.post(then); };
+        if (self->hub_->has_room())
+            return go_on();
+        self->hub_->when_room([go_on] {
+            go_on();
+            return false;  // nothing is read now: the room is for the next stream as well
+        });
+    });
+}
+
 /// The targets that only this worker uses, by their places.
 std::vector<std::size_t> group_streams::own_targets(int index) const {
     std::vector<std::size_t> own;
@@ -244,8 +271,11 @@ std::vector<std::size_t> group_streams::own_targets(int index) const {
 void group_streams::close_own_targets(int index) {
     for (const std::size_t i : own_targets(index)) {
         const std::lock_guard lock(targets_mutex_);
-        if (const auto own = std::exchange(targets_[i], nullptr))
-            own->close();
+        if (!targets_[i])
+            continue;
+        targets_[i]->close();
+        if (!settings_.start_again)
+            targets_[i].reset();
     }
 }
 
@@ -455,6 +485,12 @@ std::optional<start_failure> group_streams::make_log_directory(base_directories&
     return std::nullopt;
 }
 
+/// Whether a target that was closed with the attempt before takes the lines of the next one.
+bool group_streams::takes_again(std::size_t number) {
+    const std::lock_guard lock(targets_mutex_);
+    return targets_[number] && targets_[number]->reopen();
+}
+
 std::optional<start_failure> group_streams::open_target(base_directories& bases, std::size_t number,
                                                         int attempt) {
     const target_plan& plan = routes_.targets[number];
@@ -486,6 +522,10 @@ std::optional<start_failure> group_streams::open_target(base_directories& bases,
         return std::nullopt;
     }
     const auto path = at_attempt(plan.path, attempt);
+    // What the attempt before has left may not be written yet. Two targets would mix their lines in
+    // one file, and each would rotate it.
+    if (plan.is_of_one && !names_attempt(plan.path) && takes_again(number))
+        return std::nullopt;
     const bool again = plan.is_of_one && at(plan.first_worker).start.has_worked;
     const bool keeps = plan.settings.appends || keeps_text(plan.path, again);
     const auto& from = bases.of(plan.working_directory, path);

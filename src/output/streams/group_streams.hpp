@@ -93,6 +93,10 @@ public:
     /// A worker that was to start later has not. Its last attempt's text may still be on its way.
     /// @param then  called on the engine's thread when it has left nothing here; may be empty
     void worker_not_started(int index, base::callback<void()> then);
+    /// Calls `then` when there is room in the group's queue for what another worker writes; at once
+    /// where no stream waits for room. Each worker's end may bring a little more than the queue
+    /// takes.
+    void when_room(base::callback<void()> then);
     /// Every worker has ended. Those that did not start, or were given up, write no more either.
     void group_ended();
     /// Nothing more is written to or removed from the directory of options::logs(). The start must
@@ -171,6 +175,7 @@ private:
     std::optional<detail::start_failure> make_log_directory(base_directories& bases);
     std::optional<detail::start_failure> open_target(base_directories& bases, std::size_t number,
                                                      int attempt);
+    bool takes_again(std::size_t number);
     std::vector<std::size_t> own_targets(int index) const;
     void close_own_targets(int index);
     std::optional<detail::start_failure> make_input(int index);
@@ -190,6 +195,7 @@ private:
     void finish(flush& done);
     void close_sinks();
     int streams_in_queue() const noexcept;
+    bool waits_for_readers() const noexcept;
 
     loop::runtime& runtime_;
     const group_routes routes_;
@@ -197,7 +203,8 @@ private:
     std::shared_ptr<log_directory> logs_ = std::make_shared<log_directory>();
     input_files inputs_;
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs
-    // Null: not opened yet, or closed. Those of one worker are open while it lives.
+    // Null: not opened yet. Those of one worker are open while it lives, and closed between its
+    // attempts.
     std::vector<std::shared_ptr<target>> targets_;
     std::vector<worker> workers_;
     std::atomic<std::size_t> pipe_capacity_ = 0;  // of their outputs, as they were made

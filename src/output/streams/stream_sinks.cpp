@@ -117,12 +117,14 @@ void stream_sinks::split(cut& by, std::string_view bytes) {
         run->lines.push_back({static_cast<std::uint32_t>(bytes.size()), 0, true});
     }
     if (!run->lines.empty())
-        pass_on(by, std::move(run));
+        pass_on(by, std::move(run), bytes.size());
 }
 
-void stream_sinks::pass_on(cut& to, std::shared_ptr<const detail::line_run> run) {
+/// @param read  how many bytes of the run were not yet here: a line that was held came while there
+///              was room
+void stream_sinks::pass_on(cut& to, std::shared_ptr<const detail::line_run> run, std::size_t read) {
     for (auto& consumer : to.consumers)
-        if (!takes(consumer, run->text.size())) {
+        if (!takes(consumer, read)) {
             if (consumer.to)
                 consumer.to->leave_out(*run);
             else
@@ -187,7 +189,7 @@ void stream_sinks::finish(cut& of) {
     auto run = new_run(of.cutter->held());
     of.cutter->finish(*run);
     if (!run->lines.empty())
-        pass_on(of, std::move(run));
+        pass_on(of, std::move(run), 0);
 }
 
 std::string stream_sinks::trouble() const {

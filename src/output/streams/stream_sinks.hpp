@@ -99,7 +99,7 @@ private:
     };
 
     void add_consumer(std::optional<splitter::settings> how, consumer added);
-    void pass_on(cut& to, std::shared_ptr<const detail::line_run> run);
+    void pass_on(cut& to, std::shared_ptr<const detail::line_run> run, std::size_t read);
     bool takes(consumer& each, std::size_t bytes);
     std::shared_ptr<detail::line_run> new_run(std::size_t size) const;
     void split(cut& by, std::string_view bytes);

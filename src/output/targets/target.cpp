@@ -132,6 +132,14 @@ void target::close() {
         wake_writer();  // even closing a file may wait for a file server
 }
 
+bool target::reopen() noexcept {
+    const std::lock_guard lock(mutex_);
+    if (is_over_ || lines_.error())
+        return false;
+    lines_.reopen();
+    return true;
+}
+
 /// For a console that takes nothing. @return whether nobody uses the file any more
 bool target::leaves_out_rest() noexcept {
     {

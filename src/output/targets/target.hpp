@@ -119,7 +119,8 @@ public:
     target(const target&) = delete;
     target& operator=(const target&) = delete;
 
-    /// What stands before each line of a worker's stream from now on. Without it: nothing.
+    /// What stands before each line of a worker's stream. Without it: nothing.
+    /// @param tag  see line_formatter::set_tag()
     void set_tag(int index, cohort::stream from, std::string tag);
     /// Adds lines, also when there is no room. Without memory for them they are left out.
     void add(std::shared_ptr<const detail::line_run> run, cohort::when_full full) noexcept;
@@ -144,6 +145,9 @@ public:
     /// What is added from now on is left out, and trouble() says so. What is in the queue is
     /// written, then the file is closed. Later calls have no effect.
     void close();
+    /// Takes lines again, behind those that are not yet written. @return false: all are written,
+    /// and the file is closed; or the target was given up
+    [[nodiscard]] bool reopen() noexcept;
 
     /// What went wrong, for a note: "logs/0.log: No space left on device after 12,288 bytes".
     /// Empty: nothing did.
