@@ -66,8 +66,9 @@ template <detail::runs_completions Where, class Work,
 }
 
 /// Starts a group and waits until every worker has ended: spawn, then group::join.
-/// @param work  what spawn takes
-/// @param how   options, or just the number of workers
+/// @param work   what spawn takes
+/// @param how    options, or just the number of workers
+/// @param token  a completion token; without one the call is awaited
 /// @return the report of a group in which every worker ended with success
 /// @throws spawn_error, std::invalid_argument, std::logic_error, codec_error, sharing_error  the
 /// group could not be started, for the reasons that spawn names
@@ -82,9 +83,29 @@ template <detail::runs_completions Where, class Work,
 /// operation_aborted, or the real result if the group had ended before.
 /// @thread_safety safe.
 /// @source torch.multiprocessing.spawn(join=True)
-template <class Work>
-[[nodiscard]] asio::awaitable<report> run(Work work, options how = options()) {
-    return detail::await_run(detail::unstarted_of(std::move(work), std::move(how)));
+template <class Work, completion_token Token = detail::default_token>
+requires(!detail::runs_completions<Work>)
+    [[nodiscard]] auto run(Work work, options how = options(), Token&& token = Token()) {
+    auto from = detail::unstarted_of(std::move(work), std::move(how));
+    if constexpr (detail::is_awaited<Token>)
+        return detail::await_run(std::move(from));
+    else
+        return detail::start_with<detail::finished_group>(std::move(from),
+                                                          std::forward<Token>(token));
+}
+
+/// run(), on an executor or an execution context that is named: the default of the handler's
+/// executor.
+/// @param where  an executor, or an execution context such as an io_context
+/// @param work   what spawn takes
+/// @param how    options, or just the number of workers
+/// @param token  the completion token; destroying its handler uncalled stops the group
+template <detail::runs_completions Where, class Work,
+          completion_token Token = detail::default_token>
+[[nodiscard]] auto run(Where&& where, Work work, options how = options(), Token&& token = Token()) {
+    return detail::start_on<detail::finished_group>(
+        detail::executor_at(where), detail::unstarted_of(std::move(work), std::move(how)),
+        std::forward<Token>(token));
 }
 
 /// The older name of spawn() with an executor and a completion token.

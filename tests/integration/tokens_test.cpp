@@ -2,10 +2,12 @@
 // One function for each call, whose last argument is a completion token.
 #include "pool_support.hpp"
 #include "reporter.hpp"
+#include "sanitizers.hpp"
 
 #include <cohort/cohort.hpp>
 
 #include <asio.hpp>
+#include <asio/experimental/awaitable_operators.hpp>
 #include <asio/experimental/deferred.hpp>
 #include <doctest/doctest.h>
 
@@ -29,6 +31,7 @@ using namespace std::chrono_literals;
 namespace {
 
 int twice(int n) { return 2 * n; }
+int twice_of_index(int index) { return 2 * index; }
 void nothing() {}
 
 std::size_t length(const std::string& text) { return text.size(); }
@@ -135,6 +138,59 @@ GROUP_TEST("tokens: a future, a callback and a deferred call") {
     CHECK(co_await group.join(asio::experimental::deferred)(asio::use_awaitable));
     CHECK(cohort::execute(threads, cohort::command("true"), asio::use_future).get().success());
     CHECK(cohort::execute(threads, cohort::command("true"), 60s, asio::use_future).get().success());
+}
+
+GROUP_TEST("tokens: run() with one gives the report, or throws the first failure") {
+    asio::thread_pool threads(1);
+    CHECK(cohort::run(threads, cohort::command("true"), 2, asio::use_future).get().success());
+    CHECK_THROWS_AS(cohort::run(threads, cohort::command("false"), 2, asio::use_future).get(),
+                    cohort::process_exited_exception);
+    CHECK_THROWS_AS(cohort::run(threads, cohort::command("/no/such"), 1, asio::use_future).get(),
+                    cohort::spawn_error);
+    CHECK(cohort::run(cohort::command("true"), 1, asio::use_future).get().success());
+    const auto here = co_await cohort::run(executor, cohort::function<twice_of_index>(), 3);
+    CHECK(here.outcomes[2].result<int>() == 4);
+    CHECK((co_await cohort::run(cohort::command("true"), 1,
+                                asio::experimental::deferred)(asio::use_awaitable))
+              .success());
+}
+
+TEST_CASE("tokens: run() with one is cancelled, and dropped with its handler") {
+    const leak_guard guard;
+    auto io = std::make_unique<asio::io_context>();
+    asio::cancellation_signal cancel;
+    completed<cohort::report> told, never;
+    cohort::run(*io, cohort::command("sleep", 1000), 2, told.into(cancel));
+    cancel.emit(asio::cancellation_type::terminal);
+    run_out(*io);
+    CHECK(told.aborted());
+    cohort::run(*io, cohort::command("sleep", 1000), 2, never.into());
+    io.reset();  // the group is stopped, as the guard sees
+}
+
+GROUP_TEST("tokens: run() with one holds no captured end once the workers have started") {
+    if (!groups_in_copies)
+        co_return skip(no_threads_in_copies);
+    cohort::queue<int> answers, permission;
+    auto kept = [&] {
+        auto work = [answers, writer = answers.writer(),
+                     may_end = permission.reader()](int) mutable {
+            writer.put(1);
+            answers.close();
+            (void)may_end.get();
+        };
+        return cohort::closure(work).keep(answers, permission.reader());
+    }();
+    const auto how = cohort::options(1).start_method(cohort::start_method::fork);
+    const auto see_the_end = [](cohort::queue<int> from,
+                                cohort::queue<int> to) -> asio::awaitable<void> {
+        CHECK(*co_await from.get() == 1);
+        CHECK((co_await from.get()).ended());  // although the worker lives
+        to.close();
+    };
+    using namespace asio::experimental::awaitable_operators;
+    co_await (cohort::run(executor, std::move(kept), how, asio::use_awaitable) &&
+              see_the_end(answers, permission));
 }
 
 GROUP_TEST("tokens: without a place a start is on the executor of its handler") {

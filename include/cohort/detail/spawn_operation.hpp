@@ -33,6 +33,11 @@ public:
     call run(const group_executor& where) const { return begun_by(run_group, where); }
     /// Whether the call may hold ends of queues, which must not outlive the start.
     bool call_shares() const noexcept { return shares_; }
+    /// Leaves such a call to the group, which lets go of it when all workers have started.
+    void drop_shared_call() {
+        if (shares_)
+            call_ = {};
+    }
 
 private:
     call begun_by(void (*begin)(const group_ref&, receiver), const group_executor& where) const {
@@ -78,6 +83,28 @@ public:
 private:
     unstarted_group from_;
     group_handle handle_;
+};
+
+/// The result of run: the report. Owns the group, so that destroying an unfinished operation stops
+/// it.
+class finished_group {
+public:
+    using type = report;
+
+    finished_group(unstarted_group from, const group_executor&) noexcept
+        : from_(std::move(from)), group_(from_.state()) {}
+
+    call begin(const group_executor& where) {
+        call on = from_.run(where);
+        from_.drop_shared_call();
+        return on;
+    }
+    std::exception_ptr error(completion& done) { return success_result().error(done); }
+    report value(completion& done) { return success_result().value(done); }
+
+private:
+    unstarted_group from_;
+    group_handle group_;
 };
 
 // Templates, for the reason given in group_operations.hpp. GCC takes Asio's own deletion of a
