@@ -164,7 +164,7 @@ public:
     }
 
     /// Like output(), but gives all lines that there are, up to 256 KiB: several times faster.
-    /// @return at least one line; empty: every stream has ended and all lines were delivered.
+    /// @return at least one line; or none: every stream has ended and all lines were delivered.
     /// @cancellation every type: stops waiting only; no line is lost.
     template <completion_token Token = detail::default_token>
     [[nodiscard]] auto output_batch(Token && token = Token()) {
@@ -176,7 +176,7 @@ public:
     template <class Rep, class Period, completion_token Token = detail::default_token>
     [[nodiscard]] auto output_batch(std::chrono::duration<Rep, Period> timeout,
                                     Token && token = Token()) {
-        return detail::begin_call<detail::lines_in_time_result>(
+        return detail::begin_call<detail::lines_result>(
             handle_.ask("output_batch", detail::ask_lines, timeout), std::forward<Token>(token));
     }
 

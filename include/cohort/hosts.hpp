@@ -30,9 +30,6 @@ class hosts {
 public:
     /// An empty handle.
     hosts() noexcept = default;
-    /// For the library.
-    hosts(std::shared_ptr<const detail::hosts_owner> owner, asio::any_io_executor executor) noexcept
-        : owner_(std::move(owner)), executor_(std::move(executor)) {}
 
     /// False for an empty handle.
     bool valid() const noexcept { return owner_ != nullptr; }
@@ -80,6 +77,11 @@ public:
     }
 
 private:
+    friend class detail::reached_hosts<hosts>;
+
+    hosts(std::shared_ptr<const detail::hosts_owner> owner, asio::any_io_executor executor) noexcept
+        : owner_(std::move(owner)), executor_(std::move(executor)) {}
+
     const detail::hosts_owner& owner(const char* call) const {
         if (!owner_)
             detail::throw_empty_hosts(call);

@@ -54,8 +54,6 @@ public:
     pool(pool &&) noexcept = default;
     /// Takes the workers over; a pool that this object held is dropped.
     pool& operator=(pool&&) noexcept = default;
-    /// For the library.
-    explicit pool(detail::pool_handle handle) noexcept : handle_(std::move(handle)) {}
 
     /// False for an empty pool.
     bool valid() const noexcept { return static_cast<bool>(handle_); }
@@ -215,6 +213,10 @@ public:
     }
 
 private:
+    friend class detail::started_pool<pool>;
+
+    explicit pool(detail::pool_handle handle) noexcept : handle_(std::move(handle)) {}
+
     detail::pool_handle handle_;
 };
 

@@ -8,7 +8,12 @@
 
 namespace cohort {
 
-/// What a get from a queue, group::next and group::output give: a value, or why there is none.
+namespace detail::inline v0_1 {
+struct received_access;
+}
+
+/// What a get from a queue, group::next, group::output and group::output_batch give: a value, or
+/// why there is none.
 /// @thread_safety distinct objects: safe. One object: unsafe if a thread changes it.
 template <class T>
 class received {
@@ -17,19 +22,34 @@ public:
     received() noexcept = default;
     /// A value.
     explicit received(T value) : value_(std::move(value)) {}
-    /// No value. For the library.
-    explicit received(detail::queue_answer why) noexcept : why_(why) {}
 
     /// Whether there is a value.
     explicit operator bool() const noexcept { return value_.has_value(); }
     /// The value, which must be there.
-    T& operator*() noexcept { return *value_; }
+    T& operator*() & noexcept { return *value_; }
     /// The value, which must be there.
-    const T& operator*() const noexcept { return *value_; }
+    const T& operator*() const& noexcept { return *value_; }
+    /// The value, which must be there. Not a reference, which would end with this object:
+    /// `for (auto& line : *co_await group.output_batch())`.
+    T operator*() && { return std::move(*value_); }
     /// The value, which must be there.
     T* operator->() noexcept { return &*value_; }
     /// The value, which must be there.
     const T* operator->() const noexcept { return &*value_; }
+
+    /// Of a range: its elements, none where there is no value:
+    /// `for (auto& line : co_await group.output_batch())`.
+    auto begin() requires requires(T& of) { of.begin(); }
+    { return value_ ? value_->begin() : decltype(value_->begin())(); }
+    /// Of a range: the end of its elements.
+    auto end() requires requires(T& of) { of.end(); }
+    { return value_ ? value_->end() : decltype(value_->end())(); }
+    /// Of a range: its elements, none where there is no value.
+    auto begin() const requires requires(const T& of) { of.begin(); }
+    { return value_ ? value_->begin() : decltype(value_->begin())(); }
+    /// Of a range: the end of its elements.
+    auto end() const requires requires(const T& of) { of.end(); }
+    { return value_ ? value_->end() : decltype(value_->end())(); }
 
     /// No value will come: all there were have been given, and whoever could give one has ended.
     bool ended() const noexcept { return is(detail::queue_answer::ended); }
@@ -39,10 +59,25 @@ public:
     bool stopped() const noexcept { return is(detail::queue_answer::stopped); }
 
 private:
+    friend struct detail::received_access;
+
+    explicit received(detail::queue_answer why) noexcept : why_(why) {}
     bool is(detail::queue_answer why) const noexcept { return !value_ && why_ == why; }
 
     std::optional<T> value_;
     detail::queue_answer why_ = detail::queue_answer::done;
 };
+
+namespace detail::inline v0_1 {
+
+struct received_access {
+    /// No value. @param Received  a type of that class
+    template <class Received>
+    static Received none(queue_answer why) {
+        return Received(why);
+    }
+};
+
+}  // namespace detail::inline v0_1
 
 }  // namespace cohort

@@ -23,9 +23,9 @@ inline asio::awaitable<double> stop_flood(cohort::group& flood) {
     double bytes = 0;
     for (;;) {
         const auto some = co_await flood.output_batch();
-        if (some.empty())
+        if (!some)
             co_return bytes;
-        for (const auto& line : some)
+        for (const auto& line : *some)
             bytes += static_cast<double>(line.text.size() + (line.complete ? 1 : 0)) +
                      static_cast<double>(line.lost_before);
     }

@@ -33,9 +33,9 @@ asio::awaitable<void> read_lines_of_one(place at, const tee_job& todo, lines_rea
     auto group = co_await cohort::spawn(what, at.options_of(1));
     for (;;) {
         const auto some = co_await group.output_batch();
-        if (some.empty())
+        if (!some)
             break;
-        for (const auto& line : some)
+        for (const auto& line : *some)
             to.bytes += static_cast<long long>(line.text.size()) + (line.complete ? 1 : 0);
     }
     co_await group.join();

@@ -36,11 +36,11 @@ asio::awaitable<void> read_all(const tee_job& todo, cohort::when_full what, tota
         cohort::command(todo.program, todo.bytes_of_one()).stdout_to(sink), todo.workers);
     for (;;) {
         const auto some = co_await group.output_batch();
-        if (some.empty())
+        if (!some)
             break;
         to.batches += 1;
-        to.lines += static_cast<double>(some.size());
-        for (const auto& line : some) {
+        to.lines += static_cast<double>(some->size());
+        for (const auto& line : *some) {
             to.bytes += static_cast<long long>(line.text.size()) + (line.complete ? 1 : 0);
             to.lost += static_cast<long long>(line.lost_before);
         }
@@ -72,9 +72,8 @@ asio::awaitable<void> take_all(const tee_job& todo, bool in_batches, double& us_
     double lines = 0;
     const auto begun = std::chrono::steady_clock::now();
     if (in_batches) {
-        for (auto some = co_await group.output_batch(); !some.empty();
-             some = co_await group.output_batch())
-            lines += static_cast<double>(some.size());
+        while (const auto some = co_await group.output_batch())
+            lines += static_cast<double>(some->size());
     } else {
         while (auto line = co_await group.output())
             ++lines;

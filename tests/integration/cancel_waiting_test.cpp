@@ -61,8 +61,7 @@ TEST_CASE("cancel waiting: no type of cancellation of next, output or write stop
             std::array<asio::cancellation_signal, 7> cancels;
             completed<maybe_outcome> ended, ended_in_time;
             completed<maybe_line> line, line_in_time;
-            completed<std::vector<cohort::output_line>> batch;
-            completed<cohort::received<std::vector<cohort::output_line>>> batch_in_time;
+            completed<cohort::received<std::vector<cohort::output_line>>> batch, batch_in_time;
             completed<bool> written;
             group.async_next(ended.into(cancels[0]));
             group.async_next(1h, ended_in_time.into(cancels[1]));

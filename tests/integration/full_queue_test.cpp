@@ -111,9 +111,9 @@ struct account {
 asio::awaitable<void> add_all(std::map<cohort::stream, account>& to, cohort::group& group) {
     for (;;) {
         const auto batch = co_await group.output_batch();
-        if (batch.empty())
+        if (!batch)
             co_return;
-        for (const auto& line : batch)
+        for (const auto& line : *batch)
             to[line.stream].add(line);
     }
 }
@@ -272,9 +272,9 @@ GROUP_TEST("full queue: two streams of a worker, one that waits and one that los
     std::array<std::map<cohort::stream, account>, 2> told;
     for (;;) {
         const auto batch = co_await group.output_batch();
-        if (batch.empty())
+        if (!batch)
             break;
-        for (const auto& line : batch)
+        for (const auto& line : *batch)
             told[static_cast<std::size_t>(line.index)][line.stream].add(line);
     }
     const auto report = co_await group.wait();

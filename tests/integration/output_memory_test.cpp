@@ -33,9 +33,9 @@ asio::awaitable<std::size_t> send_through_lines(int mebibytes) {
     std::size_t bytes = 0;
     for (;;) {
         const auto batch = co_await group.output_batch();
-        if (batch.empty())
+        if (!batch)
             break;
-        for (const auto& line : batch)
+        for (const auto& line : *batch)
             bytes += line.text.size() + 1;
     }
     (void)co_await group.join();

@@ -276,7 +276,7 @@ GROUP_TEST("stream end: a forked copy of the host may drop a group that has ende
     for (int round = 0; round < 20; ++round) {
         auto group = co_await cohort::spawn(shell("seq 1 1000"), how);
         CHECK(co_await group.join());
-        CHECK_FALSE((co_await group.output_batch()).empty());
+        CHECK(co_await group.output_batch());
         const pid_t copy = ::fork();
         if (copy == 0) {
             group = cohort::group();

@@ -64,7 +64,7 @@ struct next_result {
     std::exception_ptr error(const completion& done) { return error_of(done); }
     type value(const completion& done) {
         auto ended = outcome_of(done.next);
-        return ended ? type(std::move(*ended)) : type(reason_of(done));
+        return ended ? type(std::move(*ended)) : received_access::none<type>(reason_of(done));
     }
 };
 

@@ -23,7 +23,8 @@ struct line_result {
     using type = received<output_line>;
     std::exception_ptr error(const completion& done) { return error_of(done); }
     type value(const completion& done) {
-        return done.lines ? type(line_of(done.lines->front())) : type(reason_of(done));
+        return done.lines ? type(line_of(done.lines->front()))
+                          : received_access::none<type>(reason_of(done));
     }
 };
 
@@ -51,19 +52,13 @@ auto output_of(group_ref group, call on, Token&& token) {
         return begin_call<Result>(std::move(on), std::forward<Token>(token));
 }
 
-/// The result of output_batch: all lines that there are; empty: no more will come.
+/// The result of output_batch.
 struct lines_result {
-    using type = std::vector<output_line>;
-    std::exception_ptr error(const completion& done) { return error_of(done); }
-    type value(const completion& done) { return done.lines ? lines_of(*done.lines) : type(); }
-};
-
-/// The result of output_batch with a timeout.
-struct lines_in_time_result {
     using type = received<std::vector<output_line>>;
     std::exception_ptr error(const completion& done) { return error_of(done); }
     type value(const completion& done) {
-        return done.lines ? type(lines_of(*done.lines)) : type(reason_of(done));
+        return done.lines ? type(lines_of(*done.lines))
+                          : received_access::none<type>(reason_of(done));
     }
 };
 

@@ -43,7 +43,7 @@ received<T> receive_one(const queue_end& from, const patience& how_long) {
     std::vector<queue_message> messages;
     const auto answer = from.receive(messages, 1, how_long);
     if (messages.empty())
-        return received<T>(answer);
+        return received_access::none<received<T>>(answer);
     return received<T>(value_in<T>(messages.front()));
 }
 
@@ -88,9 +88,9 @@ public:
         if (auto error = error_of(done))
             return error;
         if (done.what == completion::kind::time_up)
-            value_ = type(queue_answer::timed_out);
+            value_ = received_access::none<type>(queue_answer::timed_out);
         else if (!done.message)
-            value_ = type(queue_answer::ended);
+            value_ = received_access::none<type>(queue_answer::ended);
         else
             return take(*done.message);
         return nullptr;
