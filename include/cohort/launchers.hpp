@@ -51,7 +51,7 @@ std::vector<std::string> words_of(const Range& range) {
 /// `0.5s`. It rounds up to the unit of steady_clock, and limits the duration to that clock's range.
 /// A value: copies and compares; equal ones share one callable.
 /// @thread_safety distinct objects: safe. One object: unsafe if a thread changes it.
-class COHORT_API launcher {
+class COHORT_API launcher final {
 public:
     /// The command must connect its standard input and output with those of the agent, and may
     /// change nothing in what passes; what the agent writes to standard error comes out at the

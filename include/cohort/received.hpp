@@ -3,6 +3,8 @@
 
 #include <cohort/detail/queue_end.hpp>
 
+#include <concepts>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -10,7 +12,16 @@ namespace cohort {
 
 namespace detail::inline v0_1 {
 struct received_access;
-}
+
+/// What a `for` may go through, also where there is nothing: its iterators without a place are
+/// equal.
+template <class T>
+concept iterable = requires(T& of) {
+    { of.begin() } -> std::forward_iterator;
+    { of.end() } -> std::same_as<decltype(of.begin())>;
+};
+
+}  // namespace detail::inline v0_1
 
 /// What a get from a queue, group::next, group::output and group::output_batch give: a value, or
 /// why there is none.
@@ -39,17 +50,21 @@ public:
 
     /// Of a range: its elements, none where there is no value:
     /// `for (auto& line : co_await group.output_batch())`.
-    auto begin() requires requires(T& of) { of.begin(); }
-    { return value_ ? value_->begin() : decltype(value_->begin())(); }
+    auto begin() requires detail::iterable<T> {
+        return value_ ? value_->begin() : decltype(value_->begin())();
+    }
     /// Of a range: the end of its elements.
-    auto end() requires requires(T& of) { of.end(); }
-    { return value_ ? value_->end() : decltype(value_->end())(); }
+    auto end() requires detail::iterable<T> {
+        return value_ ? value_->end() : decltype(value_->end())();
+    }
     /// Of a range: its elements, none where there is no value.
-    auto begin() const requires requires(const T& of) { of.begin(); }
-    { return value_ ? value_->begin() : decltype(value_->begin())(); }
+    auto begin() const requires detail::iterable<const T> {
+        return value_ ? value_->begin() : decltype(value_->begin())();
+    }
     /// Of a range: the end of its elements.
-    auto end() const requires requires(const T& of) { of.end(); }
-    { return value_ ? value_->end() : decltype(value_->end())(); }
+    auto end() const requires detail::iterable<const T> {
+        return value_ ? value_->end() : decltype(value_->end())();
+    }
 
     /// No value will come: all there were have been given, and whoever could give one has ended.
     bool ended() const noexcept { return is(detail::queue_answer::ended); }
@@ -71,7 +86,7 @@ private:
 namespace detail::inline v0_1 {
 
 struct received_access {
-    /// No value. @param Received  a type of that class
+    /// A received<T> without a value.
     template <class Received>
     static Received none(queue_answer why) {
         return Received(why);

@@ -68,7 +68,9 @@ template <detail::runs_completions Where, class Work,
 /// Starts a group and waits until every worker has ended: spawn, then group::join.
 /// @param work   what spawn takes
 /// @param how    options, or just the number of workers
-/// @param token  a completion token; without one the call is awaited
+/// @param token  a completion token; without one the call is awaited. With one, a callable that
+///               keeps ends of queues is destroyed by a thread of the library, when all workers
+///               have started.
 /// @return the report of a group in which every worker ended with success
 /// @throws spawn_error, std::invalid_argument, std::logic_error, codec_error, sharing_error  the
 /// group could not be started, for the reasons that spawn names

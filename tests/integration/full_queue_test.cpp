@@ -290,6 +290,37 @@ GROUP_TEST("full queue: two streams of a worker, one that waits and one that los
     }
 }
 
+GROUP_TEST("full queue: workers of a batch start while nobody reads, unless their own lines wait") {
+    const auto work = [](int index) {
+        auto prints = shell("yes 0123456789012345678901234567890123456789 | head -c 700000");
+        return index == 0 ? prints.stderr_to(lines().when_full(when_full::block))
+                          : std::move(prints);
+    };
+    auto drops = co_await cohort::spawn(cohort::command_for(work),
+                                        cohort::options(6).at_once(1).stdout_to(lines()));
+    CHECK(co_await drops.join());
+
+    const auto waits = lines().longest_line(100).buffer(1'000).when_full(when_full::block);
+    const auto one_fills_it = [&](int index) {
+        auto prints = shell("head -c 60000 /dev/zero | tr '\\0' '\\n'");
+        return index == 0 ? prints.stdout_to(waits) : prints.stdout_to(cohort::discard());
+    };
+    auto fills =
+        co_await cohort::spawn(cohort::command_for(one_fills_it), cohort::options(6).at_once(1));
+    CHECK(co_await fills.join());
+
+    auto all_wait = co_await cohort::spawn(shell("head -c 60000 /dev/zero | tr '\\0' '\\n'"),
+                                           cohort::options(6).at_once(1).stdout_to(waits));
+    std::size_t got = 0;
+    while (const auto some = co_await all_wait.output_batch())
+        for (const auto& line : *some) {
+            ++got;
+            CHECK(line.lost_before == 0);
+        }
+    CHECK(got == 360'000);
+    CHECK(co_await all_wait.join());
+}
+
 GROUP_TEST("full queue: chunks() are bounded and counted too") {
     constexpr std::size_t bound = 200'000;
     auto group =

@@ -363,6 +363,7 @@ TEST_CASE("line hub: a long line that came while there was room is not lost at t
         const waiting_stream of(place, 0, 10'000);
         place.on_output([&](line_hub& hub) {
             of.sinks->take(std::string(5'000, 'x'));
+            CHECK(of.sinks->has_room());
             hub.add(run_of({"a", "b"}), when_full::block);
             CHECK_FALSE(of.sinks->has_room());
             if (is_whole)

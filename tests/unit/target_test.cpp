@@ -47,7 +47,7 @@ TEST_CASE("target: a tag names the attempt that has written the line, however la
     CHECK(holds([](world& w) {
         auto pipe = make_pipe();
         const auto to = target::make(w.loop, std::move(pipe.writer), named("pipe"));
-        const auto tag = output::expand("<{attempt}> ", {.attempt = std::nullopt});
+        const auto tag = output::expand("<{attempt}> ", {0, 1, std::nullopt, {}, {}});
         std::string all;
         w.run([&] {
             for (int attempt = 0; attempt < 3; ++attempt) {

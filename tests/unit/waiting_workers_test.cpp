@@ -71,6 +71,7 @@ public:
     }
 
 private:
+    bool has_room_for(int) override { return true; }
     void stop_workers_to_restart() override {}
     void well_ended_workers_restart(const std::vector<int>& indices) override {
         joined_ += static_cast<int>(indices.size());

@@ -36,6 +36,14 @@ public:
     /// Workers that rest will not start again.
     void end_rest() noexcept { --resting_; }
 
+    /// Who gets a free place next. @return as take_next()
+    std::optional<int> peek_next() const noexcept {
+        if (free_ == 0 || is_closed_ || is_held_up_)
+            return std::nullopt;
+        if (!again_.empty())
+            return *again_.begin();
+        return next_ == workers_ ? std::nullopt : std::optional(next_);
+    }
     /// Gives a free place to the next worker. @return none: there is no place, nobody waits for
     /// one, or starts are held up
     std::optional<int> take_next() {

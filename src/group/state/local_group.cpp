@@ -25,7 +25,7 @@ local_group::local_group(groups::services& services, spawn_plan plan, protocol::
     : group_state(services.runtime(), plan.settings.nprocs, std::move(streams)),
       settings_(without_placement(plan.settings)),
       barriers_(share::barriers_among(plan.attachments), settings_->nprocs),
-      life_{nullptr, nullptr, plan.has_keeper, false, std::nullopt},
+      life_{nullptr, nullptr, plan.has_keeper, false, false, std::nullopt},
       lifecycle_(runtime_, *settings_),
       start_(runtime_, settings_, ending_, *this,
              std::make_unique<groups::start_plan>(
@@ -268,13 +268,21 @@ void local_group::worker_ended(groups::worker_end end) {
 void local_group::worker_printed(int end, output::stream_end printed) {
     snapshot_.note_exit();
     outcomes_.set_output(end, std::move(printed));
+    waiting_.place_is_free();
     waiting_.go_on();
-    streams_->when_room([weak = weak_from_this()] {
-        if (const auto self = weak.lock()) {
-            self->waiting_.place_is_free();
-            self->waiting_.go_on();
-        }
-    });
+}
+
+bool local_group::has_room_for(int index) {
+    if (streams_->has_room_for(index))
+        return true;
+    if (!std::exchange(life_.waits_for_room, true))
+        streams_->when_room([weak = weak_from_this()] {
+            if (const auto self = weak.lock()) {
+                self->life_.waits_for_room = false;
+                self->waiting_.start_next();
+            }
+        });
+    return false;
 }
 
 /// For the moment when nothing of a worker's streams is left. That is later than worker_printed()

@@ -80,6 +80,7 @@ private:
     void operation_waits_for_end(receiver to) override { await_end(std::move(to), std::nullopt); }
     void go_on_ending() override;
 
+    bool has_room_for(int index) override;
     void stop_workers_to_restart() override { workers_.stop_to_restart(); }
     void well_ended_workers_restart(const std::vector<int>& indices) override {
         outcomes_.note_restarts(indices);
@@ -110,6 +111,7 @@ private:
         loop::stop_spans::entry longest_stop;
         bool has_keeper = false;  // see spawn_plan
         bool given_up_start_ended = false;
+        bool waits_for_room = false;  // a worker that is to start
         std::optional<groups::step_spans> stop_first;  // it was stopped before begin()
     } life_;
     groups::lifecycle_driver lifecycle_;

@@ -26,8 +26,11 @@ void waiting_workers::start_next() {
     if (order_.is_closed())
         return;
     order_.hold_up(restarts_.is_round());
-    while (const auto next = order_.take_next())
+    for (auto next = order_.peek_next(); next && listener_.has_room_for(*next);
+         next = order_.peek_next()) {
+        (void)order_.take_next();
         starts_.start_later(*next, restarts_.attempt(*next));
+    }
     show();
     if (order_.waiting() == 0 && !restarts_.is_on())
         starts_.close_later_starts();

@@ -23,6 +23,8 @@ public:
     /// What the group does for workers that start again.
     class listener {
     public:
+        /// Whether a worker may start now. If not, start_next() is called when it may.
+        virtual bool has_room_for(int index) = 0;
         /// Stops every live worker, because all start again.
         virtual void stop_workers_to_restart() = 0;
         /// Workers that had ended well start again.

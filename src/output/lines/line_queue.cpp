@@ -117,6 +117,7 @@ void line_queue::insert(std::shared_ptr<const line_run> run, cohort::when_full f
     if (!only_ends(*run)) {
         e.cost = cost_of(*run);
         cost_ += e.cost;
+        kept_ += full == when_full::drop_oldest ? 0 : e.cost;
         unread_ += e.cost;
         lines_ += run->lines.size();
         s.end.reset();
@@ -239,6 +240,8 @@ void line_queue::forget(entry& e, std::size_t lines, std::size_t bytes, std::siz
         lines_ -= lines;
     if (e.may_be_dropped)
         e.owner->cost -= cost;
+    else
+        kept_ -= cost;
 }
 
 void line_queue::remove(entry& e) noexcept {
@@ -325,6 +328,7 @@ void line_queue::clear() noexcept {
     workers_.clear();
     loudest_.clear();
     cost_ = 0;
+    kept_ = 0;
     lines_ = 0;
 }
 

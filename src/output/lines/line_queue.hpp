@@ -56,6 +56,8 @@ public:
 
     /// Whether less than the bound is in the queue.
     bool has_room() const noexcept { return cost_ < bound_; }
+    /// Whether lines that may not be dropped fill it alone.
+    bool is_full_of_kept() const noexcept { return kept_ >= bound_; }
     bool empty() const noexcept { return entries_.empty(); }
 
     /// Takes lines, oldest first, that count as `at_most` together. One at least, unless the queue
@@ -143,6 +145,7 @@ private:
     std::size_t bound_;
     std::size_t while_read_;
     std::size_t cost_ = 0;
+    std::size_t kept_ = 0;    // of it, what may not be dropped
     std::size_t unread_ = 0;  // what was added since the last line was taken
     std::size_t lines_ = 0;   // without those that only report a loss
     std::uint64_t lost_bytes_ = 0;

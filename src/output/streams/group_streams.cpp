@@ -96,19 +96,6 @@ int group_streams::streams_in_queue() const noexcept {
     return count;
 }
 
-/// Whether a stream of a worker waits while the group's queue is full.
-bool group_streams::waits_for_readers() const noexcept {
-    const auto waits = [](const stream_route& route) {
-        return std::ranges::any_of(route.sinks, [](const sink_route& each) {
-            const auto* const queue = std::get_if<queue_route>(&each);
-            return queue != nullptr && queue->full == when_full::block;
-        });
-    };
-    return hub_ && std::ranges::any_of(routes_.workers, [&](const worker_routes& of) {
-               return waits(of.out) || waits(of.err);
-           });
-}
-
 // --- a worker's life ---
 
 void group_streams::worker_started(int index, limit_reached exceeded) {
@@ -241,12 +228,21 @@ void group_streams::streams_ended(std::shared_ptr<flush> ending) {
         });
 }
 
+bool group_streams::has_room_for(int index) const {
+    const auto waits = [](const stream_route& route) {
+        return std::ranges::any_of(route.sinks, [](const sink_route& each) {
+            const auto* const queue = std::get_if<queue_route>(&each);
+            return queue != nullptr && queue->full == when_full::block;
+        });
+    };
+    const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
+    return !hub_ || !(waits(routes.out) || waits(routes.err)) || !hub_->holds_up_starts();
+}
+
 void group_streams::when_room(base::callback<void()> then) {
-    if (!waits_for_readers())
-        return then();
     loop().post([self = shared_from_this(), then = std::move(then)] {
         const auto go_on = [&loop = self->runtime_.loop(), then] { loop.post(then); };
-        if (self->hub_->has_room())
+        if (!self->hub_->holds_up_starts())
             return go_on();
         self->hub_->when_room([go_on] {
             go_on();
@@ -274,7 +270,9 @@ void group_streams::close_own_targets(int index) {
         if (!targets_[i])
             continue;
         targets_[i]->close();
-        if (!settings_.start_again)
+        const bool may_mix = settings_.start_again && !names_attempt(routes_.targets[i].path) &&
+                             !targets_[i]->pending().empty();
+        if (!may_mix)
             targets_[i].reset();
     }
 }
@@ -524,7 +522,7 @@ std::optional<start_failure> group_streams::open_target(base_directories& bases,
     const auto path = at_attempt(plan.path, attempt);
     // What the attempt before has left may not be written yet. Two targets would mix their lines in
     // one file, and each would rotate it.
-    if (plan.is_of_one && !names_attempt(plan.path) && takes_again(number))
+    if (plan.is_of_one && takes_again(number))
         return std::nullopt;
     const bool again = plan.is_of_one && at(plan.first_worker).start.has_worked;
     const bool keeps = plan.settings.appends || keeps_text(plan.path, again);

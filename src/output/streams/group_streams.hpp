@@ -93,9 +93,10 @@ public:
     /// A worker that was to start later has not. Its last attempt's text may still be on its way.
     /// @param then  called on the engine's thread when it has left nothing here; may be empty
     void worker_not_started(int index, base::callback<void()> then);
-    /// Calls `then` when there is room in the group's queue for what another worker writes; at once
-    /// where no stream waits for room. Each worker's end may bring a little more than the queue
-    /// takes.
+    /// Whether a worker may start now: no stream of it waits for room in a queue that is full. Each
+    /// end of a worker may bring a little more than the queue takes.
+    bool has_room_for(int index) const;
+    /// Calls `then` when the queue has room.
     void when_room(base::callback<void()> then);
     /// Every worker has ended. Those that did not start, or were given up, write no more either.
     void group_ended();
@@ -195,7 +196,6 @@ private:
     void finish(flush& done);
     void close_sinks();
     int streams_in_queue() const noexcept;
-    bool waits_for_readers() const noexcept;
 
     loop::runtime& runtime_;
     const group_routes routes_;
@@ -203,8 +203,8 @@ private:
     std::shared_ptr<log_directory> logs_ = std::make_shared<log_directory>();
     input_files inputs_;
     std::mutex targets_mutex_;  // for an end of the group while its start still hangs
-    // Null: not opened yet. Those of one worker are open while it lives, and closed between its
-    // attempts.
+    // Null: not opened yet, or closed. Those of one worker are open while it lives. One that is
+    // closed, but not yet written, may be taken again by the next attempt.
     std::vector<std::shared_ptr<target>> targets_;
     std::vector<worker> workers_;
     std::atomic<std::size_t> pipe_capacity_ = 0;  // of their outputs, as they were made

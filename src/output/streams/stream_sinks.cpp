@@ -110,6 +110,7 @@ std::shared_ptr<detail::line_run> stream_sinks::new_run(std::size_t size) const 
 
 void stream_sinks::split(cut& by, std::string_view bytes) {
     auto run = new_run(bytes.size());
+    by.unpassed += bytes.size();
     if (by.cutter) {
         by.cutter->feed(bytes, *run);
     } else {
@@ -117,14 +118,13 @@ void stream_sinks::split(cut& by, std::string_view bytes) {
         run->lines.push_back({static_cast<std::uint32_t>(bytes.size()), 0, true});
     }
     if (!run->lines.empty())
-        pass_on(by, std::move(run), bytes.size());
+        pass_on(by, std::move(run));
 }
 
-/// @param read  how many bytes of the run were not yet here: a line that was held came while there
-///              was room
-void stream_sinks::pass_on(cut& to, std::shared_ptr<const detail::line_run> run, std::size_t read) {
+void stream_sinks::pass_on(cut& to, std::shared_ptr<const detail::line_run> run) {
+    const auto unpassed = std::exchange(to.unpassed, 0);
     for (auto& consumer : to.consumers)
-        if (!takes(consumer, read)) {
+        if (!takes(consumer, unpassed)) {
             if (consumer.to)
                 consumer.to->leave_out(*run);
             else
@@ -174,6 +174,8 @@ bool stream_sinks::has_room() {
             }
             consumer.over = 0;
         }
+    for (auto& each : cuts_)
+        each.unpassed = 0;
     return true;
 }
 
@@ -189,7 +191,7 @@ void stream_sinks::finish(cut& of) {
     auto run = new_run(of.cutter->held());
     of.cutter->finish(*run);
     if (!run->lines.empty())
-        pass_on(of, std::move(run), 0);
+        pass_on(of, std::move(run));
 }
 
 std::string stream_sinks::trouble() const {

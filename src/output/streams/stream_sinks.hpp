@@ -96,10 +96,11 @@ private:
         std::optional<splitter::settings> how;  // empty: the bytes as they come
         std::optional<splitter> cutter;
         std::vector<consumer> consumers;
+        std::size_t unpassed = 0;  // bytes that came without room, and are not in a line yet
     };
 
     void add_consumer(std::optional<splitter::settings> how, consumer added);
-    void pass_on(cut& to, std::shared_ptr<const detail::line_run> run, std::size_t read);
+    void pass_on(cut& to, std::shared_ptr<const detail::line_run> run);
     bool takes(consumer& each, std::size_t bytes);
     std::shared_ptr<detail::line_run> new_run(std::size_t size) const;
     void split(cut& by, std::string_view bytes);

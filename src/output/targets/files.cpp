@@ -367,6 +367,7 @@ std::error_code written_file::make_way(int base) {
 void written_file::close() noexcept {
     file_.reset();
     fd_ = -1;
+    rotate_.reset();  // it has a directory open
 }
 
 }  // namespace cohort::output
