@@ -65,7 +65,7 @@ struct step_spans {
 ///
 /// - A stop in `requested` ends the attempt: it is not started.
 /// - A stop in `starting` has nobody to signal yet. The child gets the present step's signal when
-///   it has executed, SIGKILL at that step, and is given up at the last one: then it is not started.
+///   it has executed, SIGKILL at that step, and is given up at the last one: it is not started.
 /// - `emptied` is waited for at most as long as `rest` says, from the exit on.
 /// - Of facts seen at the same time `deadline` is passed in last, because an exit that is seen
 ///   together with a deadline was in time.
