@@ -47,10 +47,11 @@ public:
     /// Gives a free place to the next worker. @return none: there is no place, nobody waits for
     /// one, or starts are held up
     std::optional<int> take_next() {
-        if (free_ == 0 || is_closed_ || is_held_up_)
-            return std::nullopt;
-        const auto next = drop_next();
-        free_ -= next ? 1 : 0;
+        const auto next = peek_next();
+        if (next) {
+            --free_;
+            (void)drop_next();
+        }
         return next;
     }
     /// A worker has ended, or could not be started.
