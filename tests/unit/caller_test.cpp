@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // What is noted of the thread that starts a group.
+#include "reporter.hpp"
 #include "sanitizers.hpp"
 #include "sys_support.hpp"
 
