@@ -355,6 +355,30 @@ TEST_CASE("line hub: a stream that ends in its turn hands it to the next that wa
     CHECK(second.gets_turn());
 }
 
+TEST_CASE("line hub: a stream that waits for room does not wait for lines that may be dropped") {
+    if (would_leave_threads())
+        return;
+    hub_place place(64);
+    const waiting_stream waits(place, 0);
+    place.on_output([&](line_hub& hub) {
+        hub.add(run_of({"a", "b"}), when_full::block);
+        CHECK_FALSE(waits.sinks->has_room());
+    });
+    CHECK(place.take() == "a");
+    place.on_output([](line_hub& hub) {  // others fill the room at once
+        hub.add(run_of({"c", "d"}), when_full::drop_oldest);
+    });
+    CHECK(waits.gets_turn());
+    place.on_output([&](line_hub& hub) {
+        CHECK(waits.sinks->has_room());
+        waits.sinks->take("e\n");
+        waits.sinks->end({});
+        CHECK_FALSE(hub.has_room());
+    });
+    CHECK(place.take() == "b");
+    CHECK(place.take() == "e");
+}
+
 TEST_CASE("line hub: a long line that came while there was room is not lost at the worker's end") {
     if (would_leave_threads())
         return;

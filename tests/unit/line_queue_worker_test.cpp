@@ -58,8 +58,8 @@ TEST_CASE("line queue worker: one that has ended takes no memory after its last 
         end(queue, index, stream::out);
         end(queue, index, stream::err);
         queue.forget_worker(index);
-        CHECK(queue.lost_bytes(index, 0, stream::out) == 40);
-        CHECK(taken_loss(queue) == 40);
+        CHECK(queue.lost_bytes(index, 0, stream::out) == 80);
+        CHECK(taken_loss(queue) == 80);
         CHECK(queue.lost_bytes(index, 0, stream::out) == 0);
         CHECK(queue.empty());
     };
@@ -68,7 +68,7 @@ TEST_CASE("line queue worker: one that has ended takes no memory after its last 
     for (int index = 1; index < 1'000; ++index)
         pass(index);
     CHECK(memory_in_use() < before + 10'000);
-    CHECK(queue.lost_bytes() == 40'000);
+    CHECK(queue.lost_bytes() == 80'000);
     // Others still find the loudest worker, which none of those is.
     queue.add(run_of(1'000, 3), when_full::drop_oldest);
     CHECK(queue.lost_bytes(1'000, 0, stream::out) == 40);

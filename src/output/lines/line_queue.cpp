@@ -68,8 +68,7 @@ void line_queue::add(std::shared_ptr<const line_run> run, cohort::when_full full
     if (run->lines.empty())
         return;
     insert(std::move(run), full);
-    if (full == when_full::drop_oldest)
-        make_room();
+    make_room();
 }
 
 void line_queue::leave_out(const line_run& run) {

@@ -36,10 +36,9 @@ public:
     line_queue(const line_queue&) = delete;
     line_queue& operator=(const line_queue&) = delete;
 
-    /// Adds a run at the end. With `block` it is added whether there is room or not. With
-    /// `drop_oldest` lines are dropped until the bound is kept, only such as were added with
-    /// `drop_oldest` too: the oldest ones of the worker that has most of them here. A line that is
-    /// alone in the queue stays, however long it is.
+    /// Adds a run at the end, whether there is room or not. Then lines are dropped until the bound
+    /// is kept, only such as were added with `drop_oldest`: the oldest ones of the worker that has
+    /// most of them here. A line that is alone in the queue stays, however long it is.
     void add(std::shared_ptr<const detail::line_run> run, cohort::when_full full);
     /// Counts a run as dropped instead of adding it.
     void leave_out(const detail::line_run& run);
@@ -54,10 +53,8 @@ public:
                     std::chrono::system_clock::time_point wall = {},
                     std::shared_ptr<const std::string> host = nullptr);
 
-    /// Whether less than the bound is in the queue.
-    bool has_room() const noexcept { return cost_ < bound_; }
-    /// Whether lines that may not be dropped fill it alone.
-    bool is_full_of_kept() const noexcept { return kept_ >= bound_; }
+    /// Whether lines that may not be dropped count less than the bound: the others make room.
+    bool has_room() const noexcept { return kept_ < bound_; }
     bool empty() const noexcept { return entries_.empty(); }
 
     /// Takes lines, oldest first, that count as `at_most` together. One at least, unless the queue

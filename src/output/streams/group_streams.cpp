@@ -236,13 +236,13 @@ bool group_streams::has_room_for(int index) const {
         });
     };
     const auto& routes = routes_.workers[static_cast<std::size_t>(index)];
-    return !hub_ || !(waits(routes.out) || waits(routes.err)) || !hub_->holds_up_starts();
+    return !hub_ || !(waits(routes.out) || waits(routes.err)) || hub_->has_room();
 }
 
 void group_streams::when_room(base::callback<void()> then) {
     loop().post([self = shared_from_this(), then = std::move(then)] {
         const auto go_on = [&loop = self->runtime_.loop(), then] { loop.post(then); };
-        if (!self->hub_->holds_up_starts())
+        if (self->hub_->has_room())
             return go_on();
         self->hub_->when_room([go_on] {
             go_on();

@@ -93,11 +93,6 @@ bool line_hub::has_room() const {
     return shared_->has_room();
 }
 
-bool line_hub::holds_up_starts() const {
-    const lock_type lock(shared_->mutex);
-    return !shared_->is_forgotten && shared_->queue.is_full_of_kept();
-}
-
 void line_hub::when_room(base::callback<bool()> then) {
     waiting_streams_.push_back(std::move(then));
     watch_room();

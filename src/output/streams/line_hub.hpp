@@ -38,9 +38,8 @@ public:
     void leave_out(const detail::line_run& run);
     /// Counts as dropped what never came here.
     void lose(int index, int attempt, stream from, const detail::loss& lost);
+    /// Whether lines may be added that nobody may drop.
     bool has_room() const;
-    /// Whether lines that nobody may drop fill the queue, so that nobody who adds more is to start.
-    bool holds_up_starts() const;
     /// Calls `then` once, when there is room; it returns whether the stream reads on. The streams
     /// that wait are called one at a time, because each may fill the room that there is.
     void when_room(base::callback<bool()> then);
