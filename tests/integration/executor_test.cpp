@@ -4,6 +4,8 @@
 #include "slow_executor.hpp"
 
 #include <asio/bind_executor.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
 #include <asio/execution.hpp>
 #include <asio/post.hpp>
 #include <asio/thread_pool.hpp>

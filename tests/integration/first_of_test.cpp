@@ -3,6 +3,7 @@
 #include "live_support.hpp"
 
 #include <asio/co_spawn.hpp>
+#include <asio/redirect_error.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/this_coro.hpp>
 #include <asio/use_awaitable.hpp>
