@@ -20,7 +20,8 @@ const std::set<std::string> worker_stages{"clone",         "parent death signal"
                                           "chdir",         "affinity",
                                           "exec",          "no_new_privileges"};
 const std::set<std::string> either_stages{"memory file", "cgroup", "pipe"};
-const std::set<std::string> group_stages{"limit", "memory", "socket", "forkserver", "threads"};
+const std::set<std::string> group_stages{"limit",      "memory",  "socket",
+                                         "forkserver", "threads", "confinement"};
 
 bool is_worker(const std::string& index) {
     const int number = std::atoi(index.c_str());
