@@ -104,7 +104,7 @@ def main(description, compiler, *more):
     part, parts = map(int, os.environ.get("COHORT_TEST_PART", "0/1").split("/"))
     faults = faults[part::parts]
     processors, failed = len(os.sched_getaffinity(0)), 0
-    with tempfile.TemporaryDirectory(prefix="cohort-seeded-") as name, ThreadPoolExecutor(processors) as pool:
+    with tempfile.TemporaryDirectory(prefix="seeded-") as name, ThreadPoolExecutor(processors) as pool:
         program = Program(words, compiler, more, Path(name).resolve(), pool)
         if (done := program.run(program.folder)).returncode != 0:
             sys.exit(f"without a fault it fails\n{done.stdout}")
