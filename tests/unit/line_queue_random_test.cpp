@@ -49,7 +49,7 @@ public:
             lines.push_back({from, runs_, text, full == when_full::drop_oldest,
                              std::exchange(pending_[from], {})});
         ended_[from] = false;
-        while (cost() > bound_ && real_lines() > 1)
+        while (cost() > limit() && real_lines() > 1)
             if (!drop_from_loudest())
                 return;
     }
@@ -74,6 +74,8 @@ public:
             sum += line.may_be_dropped ? 0 : line.cost();
         return sum;
     }
+
+    std::size_t limit() const { return std::max(bound_, kept() + bound_ / 4); }
 
     bool has_nothing_to_drop() const {
         return real_lines() == 1 || std::none_of(lines.begin(), lines.end(), [](const auto& line) {
@@ -101,7 +103,7 @@ private:
                                 return a.second <= b.second;
                             })->first;
         std::optional<int> run;  // the loudest one is sought again after a run, not after a line
-        for (std::size_t i = 0; i < lines.size() && cost() > bound_ && real_lines() > 1;) {
+        for (std::size_t i = 0; i < lines.size() && cost() > limit() && real_lines() > 1;) {
             if (!lines[i].may_be_dropped || lines[i].from.first != loudest ||
                 lines[i].run != run.value_or(lines[i].run)) {
                 ++i;
@@ -192,7 +194,7 @@ private:
         }
         queue_.add(run, full);
         model_.add(from, texts, full);
-        REQUIRE((model_.cost() <= bound_ || model_.has_nothing_to_drop()));
+        REQUIRE((model_.cost() <= model_.limit() || model_.has_nothing_to_drop()));
     }
 
     void take_line() {

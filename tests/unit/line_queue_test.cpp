@@ -133,6 +133,18 @@ TEST_CASE("line queue: lines that may be dropped make room for those that may no
     CHECK(all(queue) == "(4/160)0:- ");
 }
 
+TEST_CASE("line queue: lines that may not be dropped leave the others a quarter of the bound") {
+    line_queue queue(160);
+    queue.add(run_of(0, {forty('a')}), drop);
+    for (int i = 0; i < 4; ++i)
+        queue.add(run_of(1, {forty('b')}), block);
+    CHECK_FALSE(queue.has_room());
+    CHECK(queue.lost_bytes() == 0);
+    queue.add(run_of(0, {forty('c')}), drop);
+    CHECK(queue.lost_bytes() == 40);
+    CHECK(all(queue) == "1:b 1:b 1:b 1:b (1/40)0:c ");
+}
+
 TEST_CASE("line queue: with block nothing is dropped") {
     line_queue queue(80);
     for (int i = 0; i < 5; ++i)

@@ -177,11 +177,14 @@ line_queue::worker* line_queue::loudest() {
     return nullptr;
 }
 
-/// What all lines may count together before some are dropped.
+/// What all lines may count together before some are dropped. Those that may be dropped have a
+/// quarter of the bound for themselves, so that a loud worker whose lines stay does not cost others
+/// theirs.
 std::size_t line_queue::limit() const noexcept {
+    const auto bound = std::max(bound_, kept_ + bound_ / 4);
     if (unread_ > while_read_)
-        return bound_;
-    return std::max(bound_, while_read_ - std::min(while_read_, entries_.size() * run_cost));
+        return bound;
+    return std::max(bound, while_read_ - std::min(while_read_, entries_.size() * run_cost));
 }
 
 void line_queue::make_room() {
