@@ -58,6 +58,7 @@ public:
         ended_[from] = true;
         if (pending_[from] != loss{})
             lines.push_back({from, ++runs_, "", false, std::exchange(pending_[from], {})});
+        join_ends(from);
     }
 
     std::size_t cost() const {
@@ -87,6 +88,22 @@ public:
     std::vector<model_line> lines;
 
 private:
+    /// Lines of a stream that only tell losses, and follow each other, are one.
+    void join_ends(stream_name from) {
+        model_line* last = nullptr;
+        for (auto line = lines.begin(); line != lines.end();) {
+            if (line->from != from) {
+                ++line;
+            } else if (last != nullptr && last->text.empty() && line->text.empty()) {
+                last->lost = {last->lost.lines + line->lost.lines,
+                              last->lost.bytes + line->lost.bytes};
+                line = lines.erase(line);
+            } else {
+                last = &*line++;
+            }
+        }
+    }
+
     std::ptrdiff_t real_lines() const {
         return std::count_if(lines.begin(), lines.end(),
                              [](const model_line& line) { return !line.text.empty(); });
@@ -126,11 +143,13 @@ private:
             line.text.clear();
             line.may_be_dropped = false;
             line.lost = lost;
-            return;
+            return join_ends(stream_name(line.from));
         }
         loss& later = next == lines.end() ? pending_[line.from] : next->lost;
         later = {later.lines + lost.lines, later.bytes + lost.bytes};
+        const auto from = line.from;
         lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(at));
+        join_ends(from);
     }
 
     std::size_t bound_;

@@ -279,6 +279,35 @@ TEST_CASE("line queue: losses of both sides of a stream's end are reported toget
     CHECK(all(queue) == "(1/40)0e:- ");
 }
 
+TEST_CASE("line queue: ends of a stream that follow each other report their losses as one line") {
+    line_queue queue(40);
+    const auto lose = [&](std::uint64_t bytes) { queue.lose(1, 3, stream::out, {1, bytes}); };
+    queue.add(run_of(0, {forty('a')}), drop);
+    for (int attempt = 0; attempt < 1'000; ++attempt) {
+        lose(10);
+        end(queue, 1);
+    }
+    CHECK(all(queue) == "0:a (1000/10000)1:- ");
+    // Also where what was between them is dropped, before and after the later one came.
+    for (const bool is_first : {true, false}) {
+        lose(10);
+        end(queue, 1);
+        queue.add(run_of(1, {forty('b')}), drop);
+        if (is_first)
+            lose(20);
+        end(queue, 1);
+        queue.add(run_of(0, {forty('c')}), drop);
+        CHECK(all(queue) == (is_first ? "(3/70)1:- 0:c " : "(2/50)1:- 0:c "));
+    }
+    // What is between them and may not be dropped keeps them apart.
+    lose(10);
+    end(queue, 1);
+    queue.add(run_of(1, {forty('d')}), block);
+    lose(20);
+    end(queue, 1);
+    CHECK(all(queue) == "(1/10)1:- 1:d (1/20)1:- ");
+}
+
 TEST_CASE("line queue: a cleared queue is empty, tells no loss of before, and works on") {
     line_queue queue(40);
     queue.add(run_of(0, {forty('a'), forty('b')}), drop);

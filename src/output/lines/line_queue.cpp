@@ -47,21 +47,18 @@ std::shared_ptr<const line_run> rest_of(const line_run& run, std::size_t first,
 
 }  // namespace
 
-template <line_queue::entry* line_queue::entry::*Next>
-void line_queue::chain<Next>::push(entry& e) noexcept {
-    (last ? last->*Next : first) = &e;
+template <line_queue::neighbours line_queue::entry::*Link>
+void line_queue::chain<Link>::push(entry& e) noexcept {
+    (e.*Link).before = last;
+    (last ? (last->*Link).after : first) = &e;
     last = &e;
 }
 
-template <line_queue::entry* line_queue::entry::*Next>
-void line_queue::chain<Next>::remove(entry& e) noexcept {
-    entry* before = nullptr;
-    for (entry* at = first; at != &e; at = at->*Next)
-        before = at;
-    (before ? before->*Next : first) = e.*Next;
-    if (last == &e)
-        last = before;
-    e.*Next = nullptr;
+template <line_queue::neighbours line_queue::entry::*Link>
+void line_queue::chain<Link>::remove(entry& e) noexcept {
+    const auto [before, after] = std::exchange(e.*Link, {});
+    (before ? (before->*Link).after : first) = after;
+    (after ? (after->*Link).before : last) = before;
 }
 
 void line_queue::add(std::shared_ptr<const line_run> run, cohort::when_full full) {
@@ -128,6 +125,7 @@ void line_queue::insert(std::shared_ptr<const line_run> run, cohort::when_full f
         w.cost += e.cost;
         rank(index, w);
     }
+    join_ends(e);
 }
 
 void line_queue::end_stream(int index, int attempt, cohort::stream from,
@@ -216,15 +214,19 @@ void line_queue::drop_from(entry& e, std::size_t bound) {
     e.lost = sum(e.lost, {lines, bytes});
     if (e.left() == 0) {
         stream_state& s = e.owner->of(run.from);
-        if (e.next_of_stream == nullptr && s.end) {  // becomes the line that reports the loss
+        entry* const after = e.of_stream.after;
+        if (after == nullptr && s.end) {  // becomes the line that reports the loss
             e.owner->entries.remove(e);
             e.may_be_dropped = false;
             e.run = s.end;
             e.first = e.offset = 0;
+            join_ends(e);
         } else {
-            detail::loss& next = e.next_of_stream ? e.next_of_stream->lost : s.lost;
+            detail::loss& next = after ? after->lost : s.lost;
             next = sum(e.lost, next);
             remove(e);
+            if (after)
+                join_ends(*after);
         }
     } else if (2 * e.offset > run.text.size()) {
         e.run = rest_of(run, e.first, e.offset);
@@ -253,6 +255,16 @@ void line_queue::remove(entry& e) noexcept {
         e.owner->entries.remove(e);
     entries_.erase(e.place);
     drop_if_over(index);
+}
+
+/// If the entry and the one before it only report losses, the earlier one reports both.
+void line_queue::join_ends(entry& later) noexcept {
+    entry* const before = later.of_stream.before;
+    if (before == nullptr || !only_ends(*before->run) || !only_ends(*later.run))
+        return;
+    before->run = later.run;
+    before->lost = sum(before->lost, later.lost);
+    remove(later);
 }
 
 void line_queue::forget_worker(int index) noexcept {

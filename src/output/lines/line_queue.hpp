@@ -45,7 +45,8 @@ public:
     /// Counts as dropped what never came here.
     void lose(int index, int attempt, cohort::stream from, const detail::loss& lost);
     /// The stream has ended. A loss that no line of the stream follows is reported by an empty line
-    /// that is not complete; that line costs nothing and is never dropped.
+    /// that is not complete; that line costs nothing and is never dropped. Two of a stream that
+    /// follow each other are one, of the later attempt, so that they do not become more and more.
     /// @param wall  `at` by the wall clock, for a reader that shows it
     /// @param host  see line_run
     void end_stream(int index, int attempt, cohort::stream from,
@@ -77,6 +78,11 @@ public:
 private:
     struct worker;
 
+    struct entry;
+    struct neighbours {
+        entry* before = nullptr;
+        entry* after = nullptr;
+    };
     /// What is still here of a run.
     struct entry {
         std::shared_ptr<const detail::line_run> run;
@@ -87,14 +93,14 @@ private:
         bool may_be_dropped = false;
         worker* owner = nullptr;
         std::list<entry>::iterator place;
-        entry* next_of_stream = nullptr;
-        entry* next_of_worker = nullptr;
+        neighbours of_stream;
+        neighbours of_worker;
 
         std::size_t left() const noexcept { return run->lines.size() - first; }
     };
 
-    /// Entries in the order in which they came. Nearly always the first one is taken out.
-    template <entry* entry::*Next>
+    /// Entries in the order in which they came.
+    template <neighbours entry::*Link>
     struct chain {
         entry* first = nullptr;
         entry* last = nullptr;
@@ -104,7 +110,7 @@ private:
     };
 
     struct stream_state {
-        chain<&entry::next_of_stream> entries;
+        chain<&entry::of_stream> entries;
         detail::loss lost;             // after the last of the entries
         int attempt = 0;               // the last one that has written here
         std::uint64_t lost_bytes = 0;  // of this attempt
@@ -114,7 +120,7 @@ private:
 
     /// What drop_oldest streams of a worker have here, and what all its streams have lost.
     struct worker {
-        chain<&entry::next_of_worker> entries;
+        chain<&entry::of_worker> entries;
         std::size_t cost = 0;
         /// Its cost in `loudest_`, or 0 if it is not there. May be too high: taking lines leaves it
         /// as it is, because only dropping needs to know it.
@@ -135,6 +141,7 @@ private:
     static void note_attempt(stream_state& of, int attempt) noexcept;
     void count_lost(stream_state& of, int attempt, std::uint64_t bytes) noexcept;
     void remove(entry& e) noexcept;
+    void join_ends(entry& later) noexcept;
     void drop_if_over(int index) noexcept;
     void forget(entry& e, std::size_t lines, std::size_t bytes, std::size_t cost) noexcept;
     detail::run_part take_from(entry& e, std::size_t lines, std::size_t cost);
