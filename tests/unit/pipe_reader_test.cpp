@@ -43,6 +43,7 @@ struct shared_sink {
     std::function<void()> taken;  // called when bytes were taken; may be empty
     int refused = 0;
     std::promise<void> two_refused;
+    std::function<void()> left;  // called when room is left to others; may be empty
 };
 
 class sink final : public byte_sink {
@@ -60,7 +61,10 @@ public:
             shared_.two_refused.set_value();
         return false;
     }
-    void leave_room() override {}
+    void leave_room() override {
+        if (shared_.left)
+            shared_.left();
+    }
     void end(std::error_code why) override { error = why; }
 
     std::error_code error;
@@ -176,6 +180,33 @@ TEST_CASE("pipe reader: streams with one sink ask for room before each of them r
         return shared.two_refused.get_future().wait_for(std::chrono::milliseconds(bound_ms)) ==
                    std::future_status::ready &&
                shared.all.size() == text.size();
+    });
+}
+
+TEST_CASE("pipe reader: a stream leaves its turn to others if another process emptied its pipe") {
+    holds([](auto& loop, auto& shared) {
+        stream_end one(loop, shared);
+        // As a worker can: it opens its own stdout for reading.
+        const auto path = "/proc/self/fd/" + std::to_string(one.pipe.writer.get());
+        const base::unique_fd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+        shared.bound = 0;
+        std::promise<void> waits, left;
+        shared.left = [&] { waits.set_value(); };
+        one.write("row\n");
+        loop.post([&] { one.reader->begin(); });
+        const auto is_done = [](std::promise<void>& what) {
+            return what.get_future().wait_for(std::chrono::milliseconds(bound_ms)) ==
+                   std::future_status::ready;
+        };
+        char bytes[8];
+        if (!is_done(waits) || ::read(reader.get(), bytes, sizeof bytes) != 4)
+            return false;
+        loop.post([&] {
+            shared.bound = 1;
+            shared.left = [&] { left.set_value(); };
+            (void)one.reader->go_on();
+        });
+        return is_done(left) && shared.all.empty();
     });
 }
 

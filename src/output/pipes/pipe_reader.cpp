@@ -77,12 +77,12 @@ bool pipe_reader::go_on() {
     if (state_ != state::waits_for_room || !sink_->has_room())
         return false;  // another sink is full, and calls again
     state_ = state::reads;
-    watch();
+    turn();  // it reads at once, because a pipe that another process has emptied leaves its turn
     return true;
 }
 
-/// Asks for room before it reads, because other streams may have filled the sinks since this one
-/// was called.
+/// Asks for room before it reads, because other streams may have filled the sinks since it was
+/// readable.
 void pipe_reader::turn() {
     if (is_called_ || (state_ != state::reads && state_ != state::lingers))
         return;
