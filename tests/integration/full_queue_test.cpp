@@ -321,6 +321,32 @@ GROUP_TEST("full queue: workers of a batch start while nobody reads, unless thei
     CHECK(co_await all_wait.join());
 }
 
+GROUP_TEST("full queue: a worker whose lines wait holds up none whose output goes elsewhere") {
+    const auto waits = lines().longest_line(100).buffer(1'000).when_full(when_full::block);
+    const auto work = [&](int index) {
+        if (index == 0)
+            return shell("head -c 60000 /dev/zero | tr '\\0' '\\n'").stdout_to(waits);
+        if (index == 1)
+            return shell("echo late").stdout_to(waits);
+        return shell("exit 3").stdout_to(cohort::discard());
+    };
+    auto group = co_await cohort::spawn(
+        cohort::command_for(work),
+        cohort::options(6).at_once(1).on_failure(cohort::on_failure::keep_going));
+    for (const int index : {0, 2, 3, 4, 5}) {
+        const auto next = co_await group.next();
+        REQUIRE(next);
+        CHECK(next->index == index);
+    }
+    CHECK(group.waiting() == 1);
+    std::size_t late = 0;
+    while (const auto some = co_await group.output_batch())
+        late += static_cast<std::size_t>(std::ranges::count(*some, "late", &output_line::text));
+    CHECK(late == 1);
+    CHECK(group.waiting() == 0);
+    CHECK((co_await group.next())->index == 1);
+}
+
 GROUP_TEST("full queue: chunks() are bounded and counted too") {
     constexpr std::size_t bound = 200'000;
     auto group =

@@ -98,4 +98,32 @@ TEST_CASE("schedule: nobody takes a place while it is held up") {
     CHECK(order.take_next() == 1);
 }
 
+TEST_CASE("schedule: who is put aside lets the others pass, and takes a free place in its turn") {
+    schedule order(6, 1);
+    order.give_back_place();
+    CHECK(order.peek_next() == 1);
+    CHECK_FALSE(order.peek_aside());
+    order.put_aside();
+    order.put_aside();
+    CHECK(order.waiting() == 5);
+    CHECK(order.take_next() == 3);
+    CHECK_FALSE(order.peek_aside());  // there is no place
+    order.give_back_place();
+    CHECK(order.peek_aside() == 1);
+    order.take_aside();
+    CHECK(order.waiting() == 3);
+    CHECK_FALSE(order.peek_aside());
+    order.give_back_place();
+    order.hold_up(true);
+    CHECK_FALSE(order.peek_aside());
+    order.hold_up(false);
+    CHECK(order.peek_aside() == 2);
+    order.close();
+    CHECK_FALSE(order.peek_aside());
+    for (const int index : {4, 5, 2})
+        CHECK(order.drop_next() == index);
+    CHECK_FALSE(order.drop_next());
+    CHECK(order.waiting() == 0);
+}
+
 }  // namespace schedule_test

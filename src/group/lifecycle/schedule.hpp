@@ -2,14 +2,15 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <set>
 
 namespace cohort::groups {
 
 /// Which worker of a group starts next: one that starts again, the lowest index first, else the
-/// next one that has never started. If only some may run at once, each waits for a free place. No
-/// clock, no system calls.
+/// next one that has never started. If only some may run at once, each waits for a free place. One
+/// that has to wait for room for what it prints lets the others pass. No clock, no system calls.
 class schedule {
 public:
     /// The first workers take their places at once.
@@ -23,7 +24,7 @@ public:
     }
     /// How many wait for their start.
     int waiting() const noexcept {
-        return workers_ - next_ + resting_ + static_cast<int>(again_.size());
+        return workers_ - next_ + resting_ + static_cast<int>(again_.size() + for_room_.size());
     }
 
     /// A worker has ended, and may start again later.
@@ -38,7 +39,7 @@ public:
 
     /// Who gets a free place next. @return as take_next()
     std::optional<int> peek_next() const noexcept {
-        if (free_ == 0 || is_closed_ || is_held_up_)
+        if (!may_start())
             return std::nullopt;
         if (!again_.empty())
             return *again_.begin();
@@ -50,9 +51,20 @@ public:
         const auto next = peek_next();
         if (next) {
             --free_;
-            (void)drop_next();
+            (void)drop(*next);
         }
         return next;
+    }
+    /// The next worker waits for room, behind those that do already, and lets the others pass.
+    void put_aside() { for_room_.push_back(drop(*peek_next())); }
+    /// Who has waited longest for room, and has a place now. @return none: nobody does
+    std::optional<int> peek_aside() const {
+        return may_start() && !for_room_.empty() ? std::optional(for_room_.front()) : std::nullopt;
+    }
+    /// Gives a free place to that worker.
+    void take_aside() {
+        --free_;
+        for_room_.pop_front();
     }
     /// A worker has ended, or could not be started.
     void give_back_place() noexcept { ++free_; }
@@ -62,20 +74,32 @@ public:
     /// Nobody takes a place any more.
     void close() noexcept { is_closed_ = true; }
     bool is_closed() const noexcept { return is_closed_; }
-    /// @return a worker that waits for a place, and from now on does not; none: nobody does
+    /// @return a worker that waits for its start, and from now on does not; none: nobody does
     std::optional<int> drop_next() {
-        if (!again_.empty()) {
-            const int index = *again_.begin();
-            again_.erase(again_.begin());
-            return index;
-        }
-        return next_ == workers_ ? std::nullopt : std::optional(next_++);
+        if (!again_.empty())
+            return drop(*again_.begin());
+        if (next_ != workers_)
+            return drop(next_);
+        if (for_room_.empty())
+            return std::nullopt;
+        const int index = for_room_.front();
+        for_room_.pop_front();
+        return index;
     }
 
 private:
+    bool may_start() const noexcept { return free_ > 0 && !is_closed_ && !is_held_up_; }
+    /// @param index  the first of those that start again, or else the next that never has
+    int drop(int index) {
+        if (again_.erase(index) == 0)
+            ++next_;
+        return index;
+    }
+
     const int workers_;
-    int next_;                      // that has never started
-    std::set<int> again_;           // these wait for a place
+    int next_;                  // that has never started
+    std::set<int> again_;       // these wait for a place
+    std::deque<int> for_room_;  // these were put aside
     int resting_ = 0;
     int free_ = 0;
     bool is_held_up_ = false;

@@ -273,13 +273,15 @@ void local_group::worker_printed(int end, output::stream_end printed) {
 }
 
 bool local_group::has_room_for(int index) {
-    if (streams_->has_room_for(index))
+    if (streams_->has_room_for(index) || std::exchange(life_.has_turn, false))
         return true;
     if (!std::exchange(life_.waits_for_room, true))
         streams_->when_room([weak = weak_from_this()] {
             if (const auto self = weak.lock()) {
                 self->life_.waits_for_room = false;
+                self->life_.has_turn = true;
                 self->waiting_.start_next();
+                self->life_.has_turn = false;
             }
         });
     return false;

@@ -23,17 +23,34 @@ void waiting_workers::begin(const std::weak_ptr<const void>& group) {
 }
 
 void waiting_workers::start_next() {
+    in_portions([this] { return start_or_put_aside(); });
+}
+
+/// @return false: nobody can start now
+bool waiting_workers::start_or_put_aside() {
     if (order_.is_closed())
-        return;
+        return false;
     order_.hold_up(restarts_.is_round());
-    for (auto next = order_.peek_next(); next && listener_.has_room_for(*next);
-         next = order_.peek_next()) {
+    auto next = order_.peek_aside();
+    if (next && listener_.has_room_for(*next)) {
+        order_.take_aside();
+        starts_.start_later(*next, restarts_.attempt(*next));
+        return true;
+    }
+    next = order_.peek_next();
+    if (next && listener_.has_room_for(*next)) {
         (void)order_.take_next();
         starts_.start_later(*next, restarts_.attempt(*next));
+        return true;
+    }
+    if (next) {
+        order_.put_aside();
+        return true;
     }
     show();
     if (order_.waiting() == 0 && !restarts_.is_on())
         starts_.close_later_starts();
+    return false;
 }
 
 waiting_workers::next_step waiting_workers::ended(const outcome& of, verdict& judged) {

@@ -42,7 +42,8 @@ public:
 
     void begin(const std::weak_ptr<const void>& group);
 
-    /// Starts as many as may run now. Called when those that start with the group have started.
+    /// Starts as many as may run now, in several turns of the loop if there are many. Called when
+    /// those that start with the group have started.
     void start_next();
     /// How often a worker was started before its present or next start.
     int attempt(int index) const { return restarts_.attempt(index); }
@@ -65,6 +66,7 @@ public:
     void drop(base::callback<void(int)> dropped);
 
 private:
+    bool start_or_put_aside();
     void in_portions(base::callback<bool()> step);
     bool drop_one(const base::callback<void(int)>& dropped);
     void join_well();

@@ -241,13 +241,17 @@ bool group_streams::has_room_for(int index) const {
 
 void group_streams::when_room(base::callback<void()> then) {
     loop().post([self = shared_from_this(), then = std::move(then)] {
-        const auto go_on = [&loop = self->runtime_.loop(), then] { loop.post(then); };
+        const auto go_on = [self, then] {
+            self->runtime_.loop().post([self, then] {
+                then();
+                self->loop().post([hub = self->hub_] { hub->report_room(); });
+            });
+            return true;
+        };
         if (self->hub_->has_room())
-            return go_on();
-        self->hub_->when_room([go_on] {
-            go_on();
-            return false;  // nothing is read now: the room is for the next stream as well
-        });
+            (void)go_on();
+        else
+            self->hub_->when_room(go_on);
     });
 }
 
