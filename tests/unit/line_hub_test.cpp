@@ -362,6 +362,25 @@ TEST_CASE("line hub: a stream that ends in its turn hands it to the next that wa
     CHECK(second.gets_turn());
 }
 
+TEST_CASE("line hub: a stream whose read hangs in its turn does not keep the others from theirs") {
+    if (would_leave_threads())
+        return;
+    hub_place place(64);
+    const waiting_stream first(place, 0);
+    const waiting_stream second(place, 1);
+    const waiting_stream third(place, 2);
+    place.on_output([&](line_hub& hub) {
+        hub.add(run_of({"a", "b"}), when_full::block);
+        for (const auto* const each : {&first, &second, &third})
+            CHECK_FALSE(each->sinks->has_room());
+    });
+    CHECK(place.take() == "a");
+    CHECK(place.take() == "b");  // so nobody takes a line any more
+    CHECK(first.gets_turn());
+    CHECK(second.gets_turn());
+    CHECK(third.gets_turn());
+}
+
 TEST_CASE("line hub: a stream that waits for room does not wait for lines that may be dropped") {
     if (would_leave_threads())
         return;

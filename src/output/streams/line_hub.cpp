@@ -2,6 +2,7 @@
 #include "output/streams/line_hub.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace cohort::output {
@@ -13,6 +14,9 @@ constexpr std::size_t most_at_once = std::size_t{256} << 10;
 
 /// Of so many lines one is not given at once.
 constexpr unsigned lines_in_a_row = 16;
+
+/// After so long the next stream has its turn, too.
+constexpr auto longest_turn = std::chrono::milliseconds(250);
 
 }  // namespace
 
@@ -124,10 +128,25 @@ void line_hub::report_room() {
             shared_->wakes_streams = !waiting_streams_.empty();
         }
         if (then())
-            return;  // the next is called when this one has read, or when a call has taken lines
+            return watch_turn();
     }
     if (!waiting_streams_.empty())
         watch_room();
+}
+
+/// The next stream is called when the one that has its turn has read, or when a call has taken
+/// lines. Its worker may keep it from reading by its pipe's lock, and no line may be there to take.
+void line_hub::watch_turn() {
+    if (waiting_streams_.empty() || std::exchange(watches_turn_, true))
+        return;
+    runtime_.output().timer().at(runtime_.output().now() + longest_turn,
+                                 [weak = weak_from_this()] {
+                                     const auto self = weak.lock();
+                                     if (!self)
+                                         return;
+                                     self->watches_turn_ = false;
+                                     self->report_room();
+                                 });
 }
 
 void line_hub::end_stream(int index, int attempt, stream from,

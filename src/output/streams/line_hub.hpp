@@ -109,6 +109,7 @@ private:
     bool complete(const call& which, const detail::completion& result);
     void wake_streams(lock_type& lock);
     void watch_room();
+    void watch_turn();
     void begin_timer(detail::operation_id id, detail::time_point until);
     void drop_timer(detail::operation_id id);
 
@@ -116,6 +117,7 @@ private:
     std::unique_ptr<shared> shared_;
     // Only the output thread's:
     std::deque<base::callback<bool()>> waiting_streams_;
+    bool watches_turn_ = false;
     std::map<detail::operation_id, loop::timer_id> timers_;
 };
 
