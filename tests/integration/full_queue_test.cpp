@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // Workers that print faster than anybody reads: what is dropped is counted, or the worker waits.
+#include "scratch.hpp"
 #include "stream_support.hpp"
 
 #include <algorithm>
@@ -10,6 +11,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 namespace full_queue_test {
 
@@ -106,6 +110,27 @@ struct account {
         got += line.text.size() + 1;
     }
     std::uint64_t lost_lines = 0;  // the bytes of the numbers that are missing
+};
+
+/// A FIFO at which workers wait, or the test does.
+class fifo {
+public:
+    explicit fifo(const std::string& path) {
+        if (::mkfifo(path.c_str(), 0600) == 0)
+            fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+    }
+    ~fifo() { ::close(fd_); }
+    fifo(const fifo&) = delete;
+    fifo& operator=(const fifo&) = delete;
+
+    void let_one_go_on() const { CHECK(::write(fd_, "\n", 1) == 1); }
+    void wait() const {
+        char byte = 0;
+        CHECK(::read(fd_, &byte, 1) == 1);
+    }
+
+private:
+    int fd_ = -1;
 };
 
 asio::awaitable<void> add_all(std::map<cohort::stream, account>& to, cohort::group& group) {
@@ -345,6 +370,48 @@ GROUP_TEST("full queue: a worker whose lines wait holds up none whose output goe
     CHECK(late == 1);
     CHECK(group.waiting() == 0);
     CHECK((co_await group.next())->index == 1);
+}
+
+GROUP_TEST("full queue: a worker that gets room while it has no place starts in the next place") {
+    const scratch_directory directory;
+    const fifo go_on(directory.file("go_on")), is_full(directory.file("is_full")),
+        started(directory.file("started")), end(directory.file("end"));
+    const auto waits = lines().longest_line(100).buffer(1'000).when_full(when_full::block);
+    const auto work = [&](int index) {
+        switch (index) {
+        case 0:  // more than its pipe holds: the rest has been read
+            return shell("head -c 60000 /dev/zero | tr '\\0' '\\n'; read x < go_on;"
+                         "head -c 66000 /dev/zero | tr '\\0' '\\n'; echo > is_full;"
+                         "exec sleep 1000")
+                .stdout_to(waits);
+        case 2:
+            return shell("echo late").stdout_to(waits);
+        default:
+            return shell(index < 4 ? "echo > started; read x < end" : "exit 0")
+                .stdout_to(cohort::discard());
+        }
+    };
+    auto group = co_await cohort::spawn(
+        cohort::command_for(work),
+        cohort::options(9).at_once(2).working_directory(directory.path()).pipe_size(pipe_capacity));
+    (void)co_await group.output();  // the queue is full, up to a line
+    started.wait();
+    end.let_one_go_on();
+    CHECK((co_await group.next())->index == 1);
+    started.wait();  // 2 finds no room, so 3 starts
+    for (int left = 60'000 - 1; left > 0;) {
+        const auto some = co_await group.output_batch();
+        REQUIRE(some);
+        left -= static_cast<int>(some->size());
+    }
+    CHECK((co_await group.output(1ms)).timed_out());
+    CHECK((co_await group.next(1ms)).timed_out());  // by now 2 has had its turn
+    go_on.let_one_go_on();
+    is_full.wait();
+    end.let_one_go_on();
+    for (const int index : {3, 2, 4})
+        CHECK((co_await group.next())->index == index);
+    (void)co_await group.stop();
 }
 
 GROUP_TEST("full queue: chunks() are bounded and counted too") {

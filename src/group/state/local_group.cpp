@@ -281,7 +281,6 @@ bool local_group::has_room_for(int index) {
                 self->life_.waits_for_room = false;
                 self->life_.has_turn = true;
                 self->waiting_.start_next();
-                self->life_.has_turn = false;
             }
         });
     return false;

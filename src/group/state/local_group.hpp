@@ -113,7 +113,7 @@ private:
         bool given_up_start_ended = false;
         bool waits_for_room = false;  // a worker that is to start
         std::optional<groups::step_spans> stop_first;  // it was stopped before begin()
-        bool has_turn = false;  // the worker that is asked for next: it starts, room or not
+        bool has_turn = false;  // the next that needs room starts without; kept until it is used
     } life_;
     groups::lifecycle_driver lifecycle_;
     groups::ending ending_;
