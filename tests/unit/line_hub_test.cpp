@@ -2,14 +2,9 @@
 // The lines of a group between the output thread and the calls of output(), without any worker.
 #include "output/streams/line_hub.hpp"
 
-#include "output/streams/group_streams.hpp"
 #include "output/streams/stream_sinks.hpp"
-#include "output/targets/call_threads.hpp"
 #include "reporter.hpp"
 #include "sanitizers.hpp"
-
-#include <cohort/options.hpp>
-#include <cohort/sinks.hpp>
 
 #include <doctest/doctest.h>
 
@@ -27,8 +22,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 namespace line_hub_test {
 
@@ -403,59 +396,6 @@ TEST_CASE("line hub: a stream that waits for room does not wait for lines that m
     });
     CHECK(place.take() == "b");
     CHECK(place.take() == "e");
-}
-
-TEST_CASE("line hub: a worker that is to start keeps its turn until it was asked for") {
-    if (would_leave_threads())
-        return;
-    auto& loops = runtime::for_spawn();
-    cohort::output::start_output(loops);
-    cohort::detail::spawn_plan plan;
-    plan.settings = cohort::detail::options_access::settings(
-        cohort::options(2).stdout_to(
-            cohort::lines().longest_line(64).buffer(64).when_full(when_full::block)));
-    plan.programs = {{{"true"}, {}}, {{"true"}, {}}};
-    const auto streams = std::make_shared<cohort::output::group_streams>(
-        loops, cohort::output::make_routes(plan, {}), cohort::output::group_streams::settings{});
-    cohort::output::base_directories bases(-1);
-    REQUIRE_FALSE(streams->prepare(bases));
-    REQUIRE_FALSE(streams->prepare_worker(0, 0, bases));
-    const cohort::base::unique_fd worker(::dup(streams->sources_of(0)[STDOUT_FILENO].fd));
-    streams->close_ends_of_started(0);
-    streams->worker_started(0, [](stream, std::uint64_t) {});
-    // Enough for many reads, each of which fills the queue.
-    std::thread writer([&] {
-        for (int i = 0; i < 20'000; ++i)
-            (void)!::write(worker.get(), "fifteen bytes..\n", 16);
-    });
-    while (streams->has_room_for(1))
-        std::this_thread::yield();
-    std::promise<bool> asked;
-    std::size_t taken = 0;
-    const auto take = [&] {
-        run_part line;
-        taken += streams->take_line(line) ? 1 : 0;
-        std::this_thread::yield();
-    };
-    loops.loop().post([&] {
-        streams->when_room([&] {
-            // The stream that waits too would have read meanwhile.
-            for (int turns = 0; turns < 50; ++turns) {
-                std::promise<void> turned;
-                loops.output().post([&] { turned.set_value(); });
-                turned.get_future().wait();
-            }
-            asked.set_value(streams->has_room_for(1));
-        });
-    });
-    auto answer = asked.get_future();
-    while (answer.wait_for(0s) != std::future_status::ready)
-        take();
-    CHECK(answer.get());
-    while (taken < 20'000)
-        take();
-    writer.join();
-    streams->forget_lines();
 }
 
 TEST_CASE("line hub: a long line that came while there was room is not lost at the worker's end") {

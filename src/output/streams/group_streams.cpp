@@ -241,17 +241,13 @@ bool group_streams::has_room_for(int index) const {
 
 void group_streams::when_room(base::callback<void()> then) {
     loop().post([self = shared_from_this(), then = std::move(then)] {
-        const auto go_on = [self, then] {
-            self->runtime_.loop().post([self, then] {
-                then();
-                self->loop().post([hub = self->hub_] { hub->report_room(); });
-            });
-            return true;
-        };
+        const auto go_on = [&loop = self->runtime_.loop(), then] { loop.post(then); };
         if (self->hub_->has_room())
-            (void)go_on();
-        else
-            self->hub_->when_room(go_on);
+            return go_on();
+        self->hub_->when_room([go_on] {
+            go_on();
+            return false;  // it starts, room or not, so the room is for the next stream
+        });
     });
 }
 

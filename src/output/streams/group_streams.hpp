@@ -96,7 +96,8 @@ public:
     /// Whether a worker may start now: no stream of it waits for room in a queue that is full. Each
     /// end of a worker may bring a little more than the queue takes.
     bool has_room_for(int index) const;
-    /// Calls `then` when the queue has room. No stream that waits for room fills it before.
+    /// Calls `then` in its turn among the streams that wait for room. When it is called, there may
+    /// be none any more.
     void when_room(base::callback<void()> then);
     /// Every worker has ended. Those that did not start, or were given up, write no more either.
     void group_ended();

@@ -40,9 +40,8 @@ public:
     void lose(int index, int attempt, stream from, const detail::loss& lost);
     /// Whether lines may be added that nobody may drop.
     bool has_room() const;
-    /// Calls `then` once, when there is room; it returns whether the stream uses it, and then calls
-    /// report_room(), or has lines added. The streams that wait are called one at a time, because
-    /// each may fill the room that there is.
+    /// Calls `then` once, when there is room; it returns whether the stream reads on. The streams
+    /// that wait are called one at a time, because each may fill the room that there is.
     void when_room(base::callback<bool()> then);
     /// Calls the stream that has waited longest, if there is room.
     void report_room();
